@@ -72,8 +72,8 @@ void check_default_stream(cudaStream_t stream, const gpu_context& gpu);
 /// Returns the current device of the calling thread.
 int current_gpu();
 
-/// Throws setup_error if the data of `name` is in the memory of another GPU than `ordinal`. The runtime does not report
-/// the GPU of memory from a context that is not primary. Costs about 0.3 us.
+/// Throws setup_error if the data of `name` is in the memory of another GPU than `ordinal`. Memory from a context that
+/// is not primary is not checked. Costs about 0.3 us.
 void check_gpu(const void* data, std::string_view name, int ordinal);
 
 /// Sets the relaxed capture mode for the calling thread until the end of the scope. During a capture on another thread,

@@ -1,11 +1,10 @@
-// Normalizes pixels on the host: u8 NHWC to f32, f16 or bf16, NHWC or NCHW, as (x / 255 - mean) / std per channel.
+// Normalizes u8 pixels on the host, to f32, f16 or bf16: (x / 255 - mean) / std for each channel.
 //
 //   mr::normalize(pixels, numbers, {.mean = {0.485, 0.456, 0.406}, .std = {0.229, 0.224, 0.225},
 //                                   .layout = mr::image_layout::nchw});
 //
 // Shapes: pixels [B, H, W, C] with C of 1 to 4; numbers [B, H, W, C] or [B, C, H, W]. The formula is in
-// normalize_options.hpp. Every CPU, compiler and code path computes the same bits. The code uses AVX2 if the CPU
-// supports it, or NEON, otherwise a table of 256 values per channel. Large results bypass the cache.
+// normalize_options.hpp. Every CPU, compiler and code path computes the same bits.
 // Errors: as in normalize_options.hpp; setup_error if a view is in device memory. Use normalize.cuh for device memory.
 // Threads: any; calls share no state. The caller may split a large batch along B and process the parts on several
 // threads.

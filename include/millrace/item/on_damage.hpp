@@ -7,10 +7,9 @@
 // A sample is damaged if its source cannot read it, or if a stage throws a data_error for it. The row of a damaged
 // sample is filled after all other rows of its batch:
 // - `mask` fills the row with zeros, and sets its flag in b.valid() to 0.
-// - `replace` copies another row over the row, and sets its flag in b.replaced() to 1. It copies the nearest good row
-//   of the same global batch (the rows of one step on all ranks) whose distance is a multiple of
-//   session_options::lanes, by default 48. If no row qualifies, for example in a global batch of 48 rows or fewer,
-//   `replace` masks the row.
+// - `replace` copies the nearest good row over the row, and sets its flag in b.replaced() to 1. Only rows of the same
+//   global batch (the rows of one step on all ranks) are copied, at a distance that is a multiple of
+//   session_options::lanes (by default 48). If there is none, `replace` masks the row.
 //
 // Therefore batches are full, all ranks have equal batches, and the other samples keep their positions. A masked row
 // counts as a row of the batch.

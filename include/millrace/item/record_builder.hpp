@@ -52,9 +52,8 @@ class record_builder {
 
   std::size_t largest_field() const noexcept;
 
-  /// Grows the block so that `size_bytes` more bytes and the table at the end fit. Also reserves space for later
-  /// fields: the bytes of the previous record without its largest field. Therefore a small field after a large one
-  /// does not cause a copy of the large one.
+  /// Grows the block so that `size_bytes` more bytes and the table at the end fit. Also reserves space for small fields
+  /// that follow a large field, so that the large field is not copied again.
   void ensure_space(std::size_t size_bytes);
 
   block_pool* pool_;

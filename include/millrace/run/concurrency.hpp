@@ -1,4 +1,4 @@
-// Controls how many workers and I/O threads of a session exist, and how many of them are open (active). Tuning changes
+// Controls the numbers of workers and I/O threads of a session, and how many of them are open (active). Tuning changes
 // the number of open threads.
 //
 //   mr::detail::concurrency threads(options, workers, notices);

@@ -5,8 +5,7 @@
 //   account.add(batch, origin, counts);         // each delivered batch, in order; throws if damage exceeds a limit
 //   account.replaced();  account.masked();      // rows so far
 //
-// A lost shard counts as one event, regardless of its number of rows. The rows of a lost shard do not count for the
-// limits on damaged samples.
+// A lost shard counts as one event. Its rows do not count for the limits on damaged samples.
 // Errors: data_error when a limit is exceeded; its message shows the first five damaged samples. Also the errors of
 // quarantine_list.
 // Threads: the trainer calls add(); any thread may read the counters.
@@ -51,12 +50,11 @@ class damage_account {
   std::uint64_t masked() const noexcept { return masked_.load(std::memory_order_relaxed); }
   /// Returns the number of lost shards that caused damaged rows.
   std::uint64_t lost_shards() const noexcept { return lost_shards_.load(std::memory_order_relaxed); }
-  /// Returns a notice with the session's totals, for the end of the session. The result is empty if the earlier notices
-  /// already named all damage.
+  /// Returns a notice with the session's totals, or nothing if the earlier notices already named all damage.
   std::optional<notice> summary() const;
 
  private:
-  static constexpr unsigned max_posted = 10;   // maximum of individually reported lost shards
+  static constexpr unsigned max_posted = 10;   // maximum number of lost shards that are reported one by one
   static constexpr std::uint64_t max_shown = 5, share_counts_above = 10;
 
   /// Counts a damaged row.

@@ -18,11 +18,10 @@
 // without effect on the order of the samples, random numbers or digests. While the session lives, each task must run
 // exactly once.
 // Deadlocks: submit() must not run the task, wait for a task, or call the session. The caller of submit() may have
-// locked mutexes of the session. If a thread of the executor calls next(), another thread must be free to run the
-// tasks.
+// locked mutexes of the session. If a thread of the executor calls next(), another of its threads must be free to run
+// the tasks.
 // Shutdown: a session that is destroyed, or ends with an error, first waits for its running tasks and for calls of
-// submit(). Afterwards, the session never uses the executor. A task that has not begun at this time does nothing when
-// it runs.
+// submit(). Afterwards, the session never uses the executor. A task that begins later does nothing.
 // Errors: an exception of submit() ends the run. next() throws this exception after the batches that are already
 // complete. The constructor of a session throws setup_error if concurrency() or `threads` is 0.
 // Threads: threads of the session and of the user call submit(), several of them at the same time. Sessions may share

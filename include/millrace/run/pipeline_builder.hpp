@@ -67,8 +67,7 @@ constexpr replay_start replay_start_of_stage() {
   }
 }
 
-/// True if each of these stages produces exactly one row from each row. Then the rows at batch() correspond one to one
-/// to the rows of a packing stage before these stages.
+/// True if each of these stages produces exactly one row from each row.
 template <class... Stages>
 constexpr bool only_maps_before_batch() {
   return (one_row_per_sample<Stages> && ...);
@@ -136,8 +135,8 @@ class built_segments {
     std::size_t count;
     worker_executor* workers;
   };
-  /// Returns the numbers of workers of a segment. `own_threads` is the number of threads that the segment requests for
-  /// itself; 0 if it uses the workers.
+  /// Returns the numbers of workers of a segment. `own_threads` is the number of separate threads that it requests; 0
+  /// if it uses the workers.
   worker_counts workers_for(unsigned own_threads);
 
   const options options_;
@@ -177,8 +176,8 @@ class pipeline_builder : public built_segments {
   const Columns& layout() const noexcept { return *layout_; }
 
  private:
-  /// `begun` is the position in the flow of the first of the fused maps. `here` is the position of the next map. `In`
-  /// is the item type at `begun`.
+  /// `begun` is the position of the first fused map in the flow, and `In` its input type. `here` is the position of the
+  /// next map.
   template <class In, class Now, class... Maps, class First, class... Rest>
   [[gnu::cold]] sample_sink<In>& next(stage_list<Maps...>&& maps, map_entry begun, map_entry here,
                         stage_list<First, Rest...>&& stages) {

@@ -103,10 +103,9 @@ class run_core {
   /// empty batch at the end of an epoch.
   batch_lease next(bool stop_at_epoch);
   /// Waits at most `time_ns` nanoseconds for the next batch of a loop over `epoch`, or for the end or the error of the
-  /// loop. Returns whether the batch, the end or the error is available. The training step counts as ended when this
-  /// call begins, as with a call of next().
+  /// loop. Returns whether the batch, the end or the error is available. The training step ends when this call begins.
   bool wait_at_most(std::uint64_t time_ns, std::uint64_t epoch);
-  /// Returns next(false). A later loop cannot return to an epoch before the epoch of this batch.
+  /// Returns next(false). Later loops cannot request an epoch before that of this batch.
   batch_lease next_of_any_epoch() {
     batch_lease b = next(false);
     if (b && b.epoch() > first_open_epoch_) first_open_epoch_ = b.epoch();
@@ -200,9 +199,9 @@ class run_core {
   // Used by the trainer only.
   batch_lease returned_batch_;
   std::uint64_t next_batch_ = 0;
-  bool step_ended_ = false;   // true if wait_at_most() ended the step before next()
+  bool step_ended_ = false;   // true if wait_at_most() has already ended the training step
   std::uint64_t last_epoch_ = endless;   // epoch of the last batch in a loop over one epoch
-  std::uint64_t first_open_epoch_ = 0;   // the first epoch that a loop may request
+  std::uint64_t first_open_epoch_ = 0;   // first epoch that a loop may still request
   run_end end_;
   trace_span step_range_;   // from a delivery to the next call of next()
 

@@ -65,8 +65,7 @@ class session {
   template <detail::flow_with_columns<Columns...> Flow>
   explicit session(Flow flow, session_options options)
       : engine_(new detail::engine<Flow, batch>(std::move(flow), options)) {}
-  /// The same with the default options. Overload resolution prefers it to the next constructor, because it has one more
-  /// constraint.
+  /// The same with the default options.
   template <detail::flow_with_columns<Columns...> Flow>
     requires std::move_constructible<Flow>
   explicit session(Flow flow) : session(std::move(flow), session_options{}) {}
@@ -88,7 +87,7 @@ class session {
                              "of batch<...>, in its order.")))
   explicit session(Flow, session_options = {});
   // clang-format on
-  /// Accepts a broken flow, whose error was already reported, so that the compiler reports no further error.
+  /// Accepts a flow whose error was already reported, so that the compiler reports no further error.
   template <std::size_t Count>
   explicit session(detail::broken_flow_of<Count>, session_options = {});
   session(session&&) noexcept = default;
@@ -100,8 +99,9 @@ class session {
   batch next() { return engine().next(); }
 
   /// Waits at most `time` for the next batch of a loop over `epoch` (`endless`: over all epochs). Returns true if the
-  /// next call of the loop will not wait. A new loop may still wait while it skips the rest of earlier epochs. The step
-  /// ends when this call begins. Without workers, returns true immediately, because the next call does the work.
+  /// next call of the loop will not wait. A new loop may still wait while it skips the rest of earlier epochs. The
+  /// training step ends when this call begins. Without workers, returns true immediately, because the next call does
+  /// the work.
   bool wait_for(std::chrono::nanoseconds time, std::uint64_t epoch = endless) {
     return running().wait_at_most(time.count() > 0 ? static_cast<std::uint64_t>(time.count()) : 0, epoch);
   }
@@ -225,8 +225,7 @@ class broken_session {
   run_stats stats() const;
 };
 
-/// Replaces the columns of a flow that already caused a compile error. The value is the number of columns, or marks a
-/// flow without batches.
+/// The number of columns of a flow that already caused a compile error. A special value marks a flow without batches.
 enum class broken_columns : std::size_t {};
 struct no_batches {};
 

@@ -100,9 +100,9 @@ struct session_options {
   /// shards than lanes, the session uses the greatest divisor of the number that is not above the number of shards.
   std::optional<std::size_t> lanes{};
   damage_options on_damage{};         ///< policy for damaged samples; by default the first damaged sample ends the run
-  /// A row_storage (adapt/feeders/row_storage.hpp), through which other machines compute rows that the workers have no
-  /// time to compute. Order, digest and resume point do not depend on the storage. Requires an order that is computed
-  /// from an index. If null, the workers compute all rows.
+  /// A row_storage (adapt/feeders/row_storage.hpp). Through it, other machines compute rows if the workers are too
+  /// slow. The rows, their order and the resume point do not depend on it. Requires an order that is computed from an
+  /// index. If null, the workers compute all rows.
   std::shared_ptr<row_provider> rows{};
   stall_options stalls{};       ///< the condition for a report of a stalled run
   std::shared_ptr<const tuning_rule> tuning{};   ///< mr::tuning() of tune/tuning.hpp starts with `threads` and

@@ -1,5 +1,5 @@
-// Derives the facts about a flow from its type, and plans its run. The plan uses the order of the samples if the source
-// has an index; otherwise, the plan uses the order of the shards.
+// Derives the facts about a flow from its type, and plans its run. With an index, the plan is the order of the samples.
+// Without an index, it is the order of the shards.
 //
 //   mr::detail::flow_facts facts = mr::detail::facts_of(flow);
 //   facts.has_index = mr::detail::is_planned<decltype(flow)>(source, false, notices);
@@ -44,8 +44,8 @@ concept decides_at_start = also_streams<Source> && loads_at_start<Source>;
 template <class Source>
 concept begins_at_pass_0 = requires { requires Source::begins_at_pass_0; };
 
-/// Returns the maximum number of lanes (interleaved parts of the order); 0 if each rank has one lane. Each lane has its
-/// own reader, so a source that allows one reader at a time has one lane.
+/// Returns the maximum number of lanes (interleaved parts of the order); 0 if each rank has one lane. A source that
+/// allows one reader at a time has one lane.
 template <class Source>
 constexpr std::size_t max_lanes(std::size_t limit) {
   if constexpr (requires { requires Source::one_reader_at_a_time; }) return 1;

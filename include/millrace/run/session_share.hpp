@@ -16,7 +16,7 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// Returns the number of cores that workers may use, at most the number of `cores` if these are given. The run's
+/// Returns the number of cores that workers may use, at most the number of `cores` unless that list is empty. The run's
 /// processes on this machine divide its cores.
 inline unsigned cores_for_workers(const session_options& o, const std::vector<unsigned>& cores) {
   const unsigned usable = share_of_machine(processes_of_machine(o.world.value())).cores;

@@ -28,7 +28,7 @@ class start_steps {
   explicit start_steps(trainer_times& times) noexcept : times_(&times) {}
 
   /// Begins a step, which ends when the next step begins. `name` is a literal. If `reports_itself` is true, the step
-  /// reports its own stalls, and the session does not.
+  /// reports its own stalls, and the session reports none.
   void enter(const char* name, bool reports_itself = false);
   /// Called when the session has started.
   void over();

@@ -5,8 +5,8 @@
 //   workers.release_threads();    // after the segments' stop(), before their join()
 //
 // The workers of all stages share the session's tasks, and wait in one queue. A task that begins runs the oldest
-// waiting worker. Therefore no stage waits forever, even if the executor is not FIFO. A task that ends submits the next
-// task. Workers do not sleep on the user's threads, because these threads have other work.
+// waiting worker. A task that ends submits the next task. Workers do not sleep on the user's threads, because these
+// threads have other work.
 // Errors: an exception of the user's submit() is stored for error(), and failed() is called once.
 // Threads: any thread may submit; submit() does not wait. Lifetime: a task shares ownership of the queue only, and may
 // outlive the session. A task must not own the executor, because the executor would then be destroyed on one of its
@@ -85,7 +85,7 @@ class user_executor final : public worker_executor {
     std::exception_ptr error_{};
   };
 
-  const std::shared_ptr<executor> owned_;   // not in the queue, which tasks share
+  const std::shared_ptr<executor> owned_;   // separate from the queue, which tasks own
   const std::shared_ptr<queue> queue_;
 };
 

@@ -9,9 +9,9 @@
 // completely.
 // A record contains one field and the field's checksum. The name of the field is the lower-case extension of the file
 // ("file" without an extension). With classes, a second field "cls" contains the number of the class as text.
-// Errors of the constructor: setup_error for missing or unreadable files (the message names the first three), and for a
-// file without a class. Errors of read(): data_error for a local file that cannot be read, or whose size has changed
-// since the start; io_error for a failed read from a storage. An error of a local file concerns only its sample.
+// Errors of the constructor: setup_error for missing or unreadable files, and for a file without a class.
+// Errors of read(): data_error for a local file that cannot be read, or whose size has changed since the start.
+// io_error for a failed read from a storage. An error of a local file concerns only its sample.
 // Threads: the constructor starts up to 32 threads and waits for them. Any number of threads may call read() at the
 // same time.
 #pragma once

@@ -7,9 +7,9 @@
 //       leaves.rule, seed, leaves.sources);
 //   leaves.first[1];                           // number of the first source of `drawings`
 //
-// At each position of the run, the weight of a source of an inner mix is its share of the inner mix, times the weight
-// of the inner mix. Both mixes have the same on_exhausted. Errors: the errors of the sources; setup_error for an inner
-// mix with another on_exhausted. Threads: as for shards().
+// The weight of a source of an inner mix is a product: its share of the inner mix, times the weight of the inner mix.
+// Both mixes have the same on_exhausted. Errors: the errors of the sources; setup_error for an inner mix with another
+// on_exhausted. Threads: as for shards().
 #pragma once
 
 #include <millrace/io/file/run_concurrently.hpp>
@@ -181,8 +181,8 @@ struct mix_leaves {
   std::vector<std::size_t> first{};   ///< for each argument of mix(), the number of its first source
 };
 
-/// The maps of one argument of mix(). If `IsMix` is true, they receive a mixed_record whose number counts the sources
-/// of this argument.
+/// The maps of one argument of mix(). If `IsMix` is true, the argument is a mix. The maps then receive a mixed_record
+/// with the number of the source within this mix.
 template <class Maps, bool IsMix>
 struct part_maps {
   Maps maps;

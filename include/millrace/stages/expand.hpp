@@ -21,17 +21,16 @@ namespace millrace { inline namespace MILLRACE_ABI {
 
 namespace detail {
 
-/// A stage whose state between two inputs can be restored from one number. `fill_level()` returns the number,
-/// `restore_fill_level()` restores the state. After a restore, the first output may differ, but all later outputs are
-/// the same.
+/// A stage whose state between two inputs can be restored from one number, which `fill_level()` returns. After
+/// `restore_fill_level()`, only the first output may differ.
 template <class C>
 concept has_fill_level = requires(C& c, const C& same, std::uint64_t number) {
   { same.fill_level() } -> std::same_as<std::uint64_t>;
   c.restore_fill_level(number);
 };
 
-/// These two templates access the members of the stage only when they are instantiated. Therefore, if a stage lacks one
-/// of them, the compiler first prints the message that names the missing member.
+/// These two templates access the members of the stage only when they are instantiated. Before that, the compiler
+/// prints the message that names a missing member.
 template <class C, class>
 struct output_of {
   using type = typename C::output;

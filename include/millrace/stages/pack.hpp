@@ -11,8 +11,8 @@
 // - pack() puts documents one after the other into rows. If a separator is set, it follows each document. If a document
 //   does not fit into the rest of a row, pack() cuts it and continues it in the next row.
 // - pack_best_fit() cuts only documents that are longer than a row. It puts each document, or the rest of a cut
-//   document, into the open row (a row that is not full yet) that has the least sufficient space. The unused end of a
-//   row is padding. If a document ends exactly at the end of its row, no separator follows.
+//   document, into the row that it fills best, among the rows that are not full yet. The unused end of a row is padding.
+//   If a document ends exactly at the end of its row, no separator follows.
 //
 // On one rank, both stages fill the last rows of a pass with padding. A document without tokens adds nothing, not even
 // a separator.
@@ -24,8 +24,8 @@
 // not fit. pack_best_fit() puts each item into the open list that has the least sufficient space.
 // The order of the rows does not depend on the number of threads.
 // Resume: if pack() builds rows of tokens, and only map() and batch() follow, a resumed run starts at the document in
-// which the last delivered row ended. Any other resumed run reads the current pass again from its beginning. On several
-// ranks, it reads all data from the start of the run again.
+// which the last delivered row ended. In all other cases, it reads the current pass again from its beginning or, on
+// several ranks, all data from the start of the run.
 // On several ranks, each rank packs the documents of the shards that it reads. A row may continue from one pass into
 // the next pass, without padding. The resume point of a rank is valid only for this rank and the same number of ranks.
 // Errors: setup_error for a length or max_cost of 0. setup_error for a resume point of a run with another length,

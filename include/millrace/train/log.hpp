@@ -91,8 +91,8 @@ class log_state {
   bool can_accept(std::size_t size) const noexcept;
   void drop_first();
 
-  /// Returns whether the row of the lowest step may be written. This requires that one of the queued rows has waited
-  /// for `hold`, or that the log is being drained.
+  /// Returns whether the row of the lowest step may be written: one of the queued rows has waited for `hold`, or the
+  /// log is being drained.
   bool ready(std::unique_lock<std::mutex>&) const;
   void write_first(std::unique_lock<std::mutex>& lock);
   void tick(std::unique_lock<std::mutex>& lock);

@@ -1,5 +1,4 @@
-// Determines which columns of a batch are rendered several rows at a time. Such columns can also be rendered together
-// with other columns.
+// Determines which columns of a batch are rendered several rows at a time, or together with other columns.
 //
 //   static_assert(mr::detail::joins_groups<mr::picture>);
 //   static_assert(mr::detail::rows_together<std::array<mr::picture, 8>, std::int32_t>() == mr::picture::together);
@@ -17,8 +16,7 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// A column type whose rows are rendered in groups, over several rows and columns. Each item joins the group, then the
-/// group renders all rows at once.
+/// A column type whose items join a group. Then the group renders the rows of all its items at once.
 template <class T>
 concept joins_groups = requires(const T& item, typename T::group& g, std::span<typename T::element> row, scratch& s) {
   item.join(g, row);

@@ -48,7 +48,8 @@ concept renders_alone = has_shape<T> && requires(const T& t, std::span<typename 
   t.render(row);
 };
 
-/// Layout of one member type in a batch: element type, dimensions of a row, shape of an item, writing of a row.
+/// Describes one member type: its element type, the dimensions of a row, the shape of an item, and how a row is
+/// written.
 template <class T>
 struct column_traits;
 

@@ -30,7 +30,7 @@ class read_levels {
 
   struct level {
     std::uint64_t ns = 0;        ///< time with exactly this number of outstanding reads
-    std::uint64_t reads = 0;     ///< reads for which the mean number of outstanding reads, rounded, was this number
+    std::uint64_t reads = 0;     ///< reads during which about this number of reads was outstanding
     std::uint64_t read_ns = 0;   ///< total time of these reads
     std::uint64_t bytes = 0;     ///< bytes of these reads
 
@@ -47,8 +47,8 @@ class read_levels {
   /// Returns the mean number of outstanding reads, over the time with at least one.
   double mean_outstanding() const noexcept;
 
-  /// Returns q of the formula above, 0..1. The result is empty unless each of at least two levels has 30 reads and 2 %
-  /// of all reads. The value may be too low: it is about 1/2 for storage that processes reads one after the other.
+  /// Returns q of the formula above, 0..1. The result is empty if too few levels have enough reads. The value may be
+  /// too low: it is about 1/2 for storage that processes reads one after the other.
   std::optional<double> contention() const noexcept;
 
   /// Returns the speed with this number of outstanding reads, relative to the speed of a single read.

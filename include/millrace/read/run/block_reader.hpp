@@ -41,8 +41,8 @@ class block_reader {
   static constexpr std::size_t prefetched = 16;   // distance in records to prefetch into the CPU's cache, for stamp()
 
   void read();
-  /// Finds the next sample that cannot be read. A record is empty if its sample cannot be read, or if it follows such a
-  /// sample. Therefore this function reads the sample of each empty record again.
+  /// Finds the next sample that cannot be read. Reads the sample of each empty record again, because the sample before
+  /// it may be the one that cannot be read.
   void find_failure();
 
   std::shared_ptr<Data> data_;

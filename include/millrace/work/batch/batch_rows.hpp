@@ -28,13 +28,13 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// A sample before it is rendered into its row.
+/// A sample that is not rendered into its row yet.
 struct row_ticket {
   std::uint64_t position = 0;
   std::size_t map_at_work = 0;
   std::size_t bytes = 0;   ///< size of the sample in the input
   std::uint64_t digest = 0;
-  bool unreadable = false, end_of_run = false;   ///< the reason for a missing item
+  bool unreadable = false, end_of_run = false;   ///< the reason why an item is missing
   record origin{};
 };
 
@@ -110,7 +110,7 @@ class batch_rows : public worker_segment, public final_segment, public row_targe
   aligned_vector<phase_times> phases_;   // index: worker
 
  private:
-  /// Pads ragged columns and removes the space between them. Returns the used part of the slot.
+  /// Pads ragged columns, and moves them together. Returns the used part of the slot.
   virtual batch_extent close_columns(std::uint64_t batch, std::byte* base, std::size_t rows) const noexcept = 0;
   virtual std::span<std::uint8_t> flags_at(std::byte* base) const noexcept = 0;
   virtual void copy_row(std::byte* base, std::size_t from, std::size_t to) const noexcept = 0;

@@ -185,8 +185,8 @@ class batch_segment final : public batch_rows {
   };
 
   using batch_lists = typename Columns::batch_lists;
-  /// Returns the places of the list columns (such as picture_list) of an open batch. Returns null if each row has space
-  /// for the longest list.
+  /// Returns the places of the rows in the list columns (such as picture_list) of a batch. Returns null if each row has
+  /// space for the longest list.
   batch_lists* lists_of([[maybe_unused]] std::uint64_t batch) const noexcept {
     if constexpr (Columns::has_lists)
       if (!lists_.empty()) return lists_[batch % lists_.size()].get();
@@ -347,8 +347,8 @@ class batch_segment final : public batch_rows {
   const Maps maps_;
   Columns columns_;
   ticket_input<input> input_;
-  // The list places of each open batch. The vector is empty if each row has space for the longest list. This is always
-  // the case with damage::replace, because a row that replaces a damaged row may be longer.
+  // The list places of each open batch. The vector is empty if each row has space for the longest list, as is always
+  // the case with damage::replace.
   std::vector<std::unique_ptr<batch_lists>> lists_{};
   bool places_lists_ = damaged_.policy != damage::replace;
   [[no_unique_address]] mixer mixer_;

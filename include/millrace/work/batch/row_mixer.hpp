@@ -55,7 +55,7 @@ class row_mixer {
     epochs_[batch % slots_].store(epoch, std::memory_order_relaxed);
   }
 
-  /// Processes rows that were rendered. Mixes each row whose partner has also been rendered.
+  /// Records that rows were rendered. Mixes each row whose partner has also been rendered.
   void rendered(std::uint64_t batch, std::byte* base, std::size_t row, std::size_t count) noexcept {
     for (const std::size_t end = row + count; row < end; ++row) {
       columns_->start_row(base, row);
@@ -105,7 +105,7 @@ class row_mixer {
   batch_ring* batches_ = nullptr;
   row_grid grid_{};
   std::size_t slots_ = 0;
-  std::unique_ptr<std::atomic<std::uint32_t>[]> arrived_;   // by slot and first row of a pair: the mark
+  std::unique_ptr<std::atomic<std::uint32_t>[]> arrived_;   // for each slot and pair: the mark of the batch
   std::unique_ptr<std::atomic<std::uint64_t>[]> epochs_;    // for each slot, the epoch of its batch
 };
 

@@ -86,8 +86,8 @@ class dispatcher final : public worker_task,
   void share_with(space_listener& listener, std::size_t max_returned);
   /// Returns whether claim_surplus() may succeed.
   bool has_surplus() const noexcept { return surplus(head_.load()) > 0; }
-  /// Claims at most `most` tickets of one group from ticket `from` on, but leaves enough tickets for two claims of each
-  /// worker. Returns the number of claimed tickets, and sets `first` to the first of them.
+  /// Claims up to `most` tickets of one group, if they are not below `from`. Leaves two claims for each worker. Returns
+  /// the number of claimed tickets, and sets `first` to the first of them.
   std::size_t claim_surplus(std::size_t most, std::uint64_t from, std::uint64_t& first) noexcept;
   /// Returns claimed tickets of one group to the workers, which claim them before all other tickets.
   void give_back(std::uint64_t first, std::size_t count) noexcept;
@@ -100,8 +100,8 @@ class dispatcher final : public worker_task,
   /// Runs one claim on the calling thread. Returns false if nothing is claimable.
   bool advance();
 
-  /// Sets the number of active workers to `count`, clamped to [1, max_workers]. After this call, the number no longer
-  /// depends on available CPU time. Has no effect if the executor has separate threads for this
+  /// Sets the number of active workers to `count`, clamped to [1, max_workers]. From then on, available CPU time does
+  /// not change the number. Has no effect if the executor has separate threads for this
   /// segment.
   void set_active(std::size_t count);
 
@@ -151,12 +151,12 @@ class dispatcher final : public worker_task,
   /// Returns the missing condition of the next ticket: space or input.
   worker_times::waits_for missing_condition() const noexcept;
 
-  /// Returns the number of claimable tickets from `head` on. Returns 0 if there are fewer tickets than the preferred
-  /// claim, unless they end a group.
+  /// Returns the number of claimable tickets from `head` on. Returns 0 if they are too few for a claim, unless they end
+  /// a group.
   std::uint64_t claimable(std::uint64_t head) const noexcept;
 
-  /// Doubles the size of the worker's claims for cheap tickets, so that the cost of claiming is negligible. Halves the
-  /// size for expensive tickets, so that all workers finish at about the same time.
+  /// Doubles the size of the worker's claims for cheap tickets, because each claim has a fixed cost. Halves the size
+  /// for expensive tickets, so that all workers finish at about the same time.
   void adapt(worker& s, std::uint64_t spent_ns, std::size_t count) const noexcept;
 
   /// Periodically adjusts the number of active workers to the available CPU time.
@@ -178,7 +178,7 @@ class dispatcher final : public worker_task,
   dispatcher_work* const work_;
   const options options_;
   std::size_t max_at_once_ = 1;
-  worker_executor* executor_ = nullptr;   // not used by workers that have left
+  worker_executor* executor_ = nullptr;   // not used by workers that have returned their thread
   std::size_t cores_ = 0;                 // cores() of the executor
 
   alignas(64) std::atomic<std::uint64_t> head_{0};
@@ -195,8 +195,8 @@ class dispatcher final : public worker_task,
   std::mutex mutex_;
   std::condition_variable worker_left_, worker_called_;
   doorbell awaited_available_;
-  std::size_t running_ = 0, asleep_ = 0, called_ = 0;   // asleep_: sleeping workers that have not been called yet
-  worker_times::measured_times fitted_{};   // the basis of the current number of active workers
+  std::size_t running_ = 0, asleep_ = 0, called_ = 0;   // asleep_: sleeping workers that were not woken yet
+  worker_times::measured_times fitted_{};   // the times from which the number of active workers was computed
   struct returned_tickets {
     std::uint64_t first;
     std::size_t count;

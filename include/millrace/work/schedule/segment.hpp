@@ -79,8 +79,8 @@ class sample_sink {
   virtual std::size_t held_bytes() const noexcept = 0;
   /// Sets the listener to call when space is free again.
   virtual void set_listener(space_listener* producer) = 0;
-  /// Returns the position of the next sample that is put. Returns `unknown` if samples are not rows, or if the row of
-  /// that sample was delivered before the resume.
+  /// Returns the position of the next sample that is put. Returns `unknown` if samples are not rows, or if that sample
+  /// was delivered before the resume.
   virtual std::uint64_t next_row() const noexcept { return error_location::unknown; }
 };
 

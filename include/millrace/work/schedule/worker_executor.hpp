@@ -6,7 +6,7 @@
 //   workers.submit(std::move(task), worker);            // returns immediately; task is a std::shared_ptr<worker_task>
 //
 // Errors: none. Threads: any thread may submit; submit() does not wait.
-// Lifetime: tasks own the objects that they use, because an executor may be destroyed while tasks are in its queue.
+// Lifetime: an executor may be destroyed while tasks are in its queue. Therefore tasks own the objects that they use.
 #pragma once
 
 #include <millrace/sync/fifo.hpp>

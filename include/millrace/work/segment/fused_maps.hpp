@@ -5,8 +5,8 @@
 //   mr::detail::fused_maps<mr::record, decltype(first), decltype(second)> prepare({.seed = 7}, {first, second});
 //   example e = prepare(std::move(r), {.epoch = 3, .sample = id}, memory, map_at_work);   // map_at_work: for errors
 //
-// Each map that draws random numbers gets an rng (random stream) with the key (seed, epoch, sample, ordinal). The
-// ordinal is the number of the map among the stages of the flow that draw random numbers.
+// Each map that draws random numbers gets its own rng (random stream). The rng depends on seed, epoch and sample, and
+// on the number of the map among the stages that draw random numbers.
 // Errors: throws the exceptions of the maps. Threads: any number of threads may call the function concurrently, each
 // with a separate scratch.
 #pragma once

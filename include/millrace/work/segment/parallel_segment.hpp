@@ -66,7 +66,7 @@ class bounded_emitter {
   output_bound most_;
 };
 
-/// True if the outputs of a stage get new names; false for stages that pass on their inputs.
+/// True if the outputs of a stage get new names. False if the stage passes on its inputs.
 template <class Stage>
 inline constexpr bool renames_outputs = !requires { typename Stage::keeps_name_mark; };
 

@@ -44,9 +44,8 @@ class replay_log {
     bool ends_pass = false;              ///< whether this row is the last row of the pass
   };
 
-  /// If `in_lanes` is true, several lanes (interleaved parts of the order) are read alternately, as in
-  /// read/stage/interleaved_read_stage.hpp. Then the samples of all lanes have one sequence of ordinals, but each lane
-  /// has its own order of shards.
+  /// `in_lanes` is true if several lanes (interleaved parts of the order) are read in turn
+  /// (read/stage/interleaved_read_stage.hpp). Each lane has its own order of shards.
   replay_log(const shard_order& order, replay_start from, bool in_lanes);
 
   /// Records the start of a shard. Called in the order of the pass.

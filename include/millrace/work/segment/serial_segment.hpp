@@ -206,9 +206,8 @@ class serial_segment final : public pipeline_node, public space_listener, public
     return moved;
   }
 
-  /// Returns whether a sleep for space must end. A consumer first frees an entry of item_ring, then changes the counter
-  /// that backlog() reads, then wakes sleeping threads. Therefore this function reads the counter before the ring,
-  /// whose own accesses are not sequentially consistent.
+  /// Returns whether a sleep for space must end. This function must read the counter of backlog() before the ring. A
+  /// consumer first frees an entry of the ring, and then changes the counter.
   bool can_accept() {
     static_cast<void>(next_->backlog());
     return at_ < waiting_.size() ? next_->can_accept() : next_->settle();
@@ -258,7 +257,7 @@ class serial_segment final : public pipeline_node, public space_listener, public
   // Only the stage's thread uses the following members.
   std::vector<sample<output>> waiting_;
   std::size_t at_ = 0;
-  bool end_pending_ = false;   // the next segment may not have written an end mark completely
+  bool end_pending_ = false;   // an end mark may still wait for space in the next segment
   bool ended_ = false;
 };
 

@@ -53,9 +53,9 @@ class stage_passages {
   };
   /// The result of a pass.
   struct pass {
-    std::string text{};      ///< counts of the stage without outputs, or of all stages, as a phrase; may be empty
+    std::string text{};      ///< the counts as a phrase; may be empty
     std::string stage{};     ///< name of the stage without outputs; may be empty
-    bool nothing = false;    ///< true if a stage without a buffer received samples and emitted none
+    bool nothing = false;    ///< true if a stage that buffers nothing received samples and emitted none
   };
 
   stage_passages();

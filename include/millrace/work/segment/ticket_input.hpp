@@ -56,9 +56,8 @@ class ticket_input final : public sample_sink<T> {
   /// Sets the listener to call when space is free again.
   void set_listener(space_listener* producer) override { listener_ = producer; }
 
-  /// Returns whether put() may be called once. Stays true after an error, so that put() can discard the remaining
-  /// samples. Returns false after the last of a fixed number of batches, because otherwise the source would be read
-  /// forever.
+  /// Returns whether put() may be called once. Returns true after an error: put() then discards the samples. Returns
+  /// false after the last of a fixed number of batches.
   bool can_accept() override { return settle() && !complete_ && ring_.can_accept(next_); }
 
   /// Stores the sample as the next ticket. Discards the sample if its row was delivered before the resume.
@@ -95,8 +94,8 @@ class ticket_input final : public sample_sink<T> {
   const sample<T>& peek(std::uint64_t ticket) const noexcept { return ring_.peek(ticket); }
   /// Removes and returns the sample of a claimed ticket. Adds the bytes of its item to `bytes`.
   sample<T> take(std::uint64_t ticket, std::size_t& bytes) { return std::move(*use(ticket, bytes)); }
-  /// Returns an object that refers to the sample of a claimed ticket; its destructor removes the sample. Adds the bytes
-  /// of the sample's item to `bytes`.
+  /// Returns a reference to the sample of a claimed ticket. Its destructor removes the sample. Adds the bytes of the
+  /// item to `bytes`.
   auto use(std::uint64_t ticket, std::size_t& bytes) noexcept {
     bytes += held_bytes_of(ring_.peek(ticket));
     return ring_.use(ticket);
@@ -136,8 +135,8 @@ class ticket_input final : public sample_sink<T> {
   item_ring<sample<T>> ring_;
   ticket_gate* gate_ = nullptr;
   space_listener* listener_ = nullptr;
-  // The workers write the first two members, the producer writes the third. The members are on separate cache lines,
-  // because otherwise workers and producer would wait for each other's caches.
+  // The workers write the first two members, and the producer writes the third. Separate cache lines avoid waits for
+  // each other's caches.
   alignas(64) std::atomic<std::uint64_t> removed_{0};
   std::atomic<std::size_t> removed_bytes_{0};
   alignas(64) std::atomic<std::size_t> put_bytes_{0};   // total size of all items that were put

@@ -51,7 +51,7 @@ class basic_header_window {
   }
 
  private:
-  static constexpr unsigned retry_interval = 512;   // the size that seems slower is timed once in this number of reads
+  static constexpr unsigned retry_interval = 512;   // after this number of reads, the slower size is timed again
 
   void fill(std::uint64_t offset_bytes, std::size_t count_bytes) {
     const bool large_is_cheaper = std::min(distance_bytes_, double(large_bytes)) * large_ns_per_byte_ < small_ns_;

@@ -126,8 +126,7 @@ class shard_reader {
 
   std::optional<record> advance();
 
-  /// Returns whether the open sample is complete despite the damage. In a damaged compressed stream, no name is
-  /// certain.
+  /// Returns whether the open sample is complete despite the damage.
   bool ends_open_sample();
   /// Records the current error. If the open sample is complete, returns it, otherwise throws the error.
   std::optional<record> fail(error& e, bool sample_is_complete);
