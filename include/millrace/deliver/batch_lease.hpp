@@ -6,7 +6,7 @@
 //   b.release();                             // frees the slot after the work of all streams that use it
 //
 // A lease is move-only. Errors: all members that access the batch throw setup_error after the lease was released or
-// moved from. A lease that never had a batch, such as the result of next() at the end of a run, has size() 0.
+// moved from. The result of next() at the end of a run has size() 0.
 // Threads: one thread at a time. Lifetime: keys are valid until release().
 #pragma once
 
@@ -49,11 +49,9 @@ class batch_lease {
     return meta_.rows + meta_.extent.padding_rows;
   }
   /// Returns the total number of rows of all ranks in this step. Divide by it to compute a mean over all ranks. The
-  /// number is never 0. Masked rows of damaged samples count; padding rows of batch({.pad_last = true}) do not. With
-  /// one rank, the number is size() minus the padding. With several ranks and an index, a short last batch counts with
-  /// all of its rows, which may be distributed unequally over the ranks. Without an index, several ranks run epochs of
-  /// a fixed number of full batches, so the number is size() x world size. Throws setup_error after bucket() on several
-  /// ranks, because the number of rows then depends on the samples of each rank.
+  /// number is never 0. Masked rows of damaged samples count; padding rows of batch({.pad_last = true}) do not. Ranks
+  /// may have different numbers of rows in a short last batch. Throws setup_error after bucket() on several ranks,
+  /// because the number is then unknown.
   std::size_t global_size() const;
   /// Returns the number of the epoch, from 0.
   std::uint64_t epoch() const { return checked("epoch()").meta_.epoch; }

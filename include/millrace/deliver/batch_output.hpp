@@ -41,14 +41,13 @@ class batch_output : public pipeline_node {
   /// Returns the batch with this number, or the reason why no batch is available. `data` of the result is the address
   /// on the device. With `stop_at_epoch`, the function does not return the first batch of an epoch.
   virtual batch_ring::take_result take(std::uint64_t batch, bool stop_at_epoch) = 0;
-  /// Returns whether take() would return something other than not_yet. Never calls the device, because the trainer
-  /// calls can_take() while it waits for bell().
+  /// Returns whether take() would return something other than not_yet. Never calls the device.
   virtual bool can_take(std::uint64_t batch, bool stop_at_epoch) const = 0;
-  /// Lets another stream wait for the arrival of a leased batch, as the trainer's stream does.
+  /// Lets another stream wait for the arrival of a leased batch.
   virtual void used_on(std::size_t slot, stream_view stream) = 0;
   /// Frees a leased slot after all streams in `used_on` have completed their work on the slot.
   virtual void release(std::size_t slot, std::span<const stream_view> used_on) noexcept = 0;
-  /// Returns whether the next batch, which has the number `batch`, cannot arrive until a lease is released.
+  /// Returns whether the next batch cannot arrive until a lease is released. `batch` is its number.
   virtual bool waits_for_lease(std::uint64_t batch) const = 0;
   /// Returns the number of slots that can be leased.
   virtual std::size_t lease_slots() const noexcept = 0;
@@ -56,8 +55,7 @@ class batch_output : public pipeline_node {
   virtual std::size_t leased() const noexcept = 0;
   /// Returns the state of the slots as text.
   std::string waits(std::uint64_t) const override;
-  /// Returns the time at which the copy of a batch completed, if the batch was delivered before that time; 0 if
-  /// unknown.
+  /// Returns the time at which the copy of a delivered batch completed; 0 if unknown.
   virtual std::uint64_t arrived_ns(std::uint64_t) const noexcept { return 0; }
   /// Returns the number of batches that are ready, on the host or on the device.
   virtual std::size_t ready() const { return host_.ready(); }
@@ -89,8 +87,8 @@ class batch_output : public pipeline_node {
   space_listener* listener_ = nullptr;
 };
 
-/// Throws the setup_error for a caller that has leased all slots, so that no further batch can be created. With
-/// `fixed`, the caller has leased the fixed slot of batch `*fixed`.
+/// Throws the setup_error for a caller that has leased all slots. With `fixed`, the caller has leased the slot that
+/// batch `*fixed` needs.
 [[noreturn]] void throw_all_leased(const batch_output& from, std::optional<std::uint64_t> fixed);
 
 /// Delivers batches for devices that use them in host memory.

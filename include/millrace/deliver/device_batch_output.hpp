@@ -191,8 +191,7 @@ class device_batch_output final : public batch_output {
   /// recorded error. Call it only inside a catch block.
   std::exception_ptr lose_device() noexcept;
 
-  /// Returns the slot for the next batch. Selects the free slot that was released first, because the training step that
-  /// used this slot is most likely complete. A slot whose previous copy is still in flight is not free.
+  /// Returns the free slot that was released first, because the training step that used it is most likely complete.
   template <class Ring>
   auto free_slot_locked(Ring& ring) const -> decltype(ring.data()) {
     if (options_.fixed_slots) {

@@ -60,8 +60,7 @@ class mixed_batch : public batch_of<Members...> {
   auto mixed_labels() const {
     return millrace::mixed_labels<label>{.label_a = label_a(), .label_b = label_b(), .lambda = lambda()};
   }
-  /// Returns the row_mix of each row, [size()]. Pass the view to mr::mix_rows() to mix columns that the stage did not
-  /// mix.
+  /// Returns the row_mix of each row, [size()]. Pass the view to mr::mix_rows() to mix other columns.
   tensor_view<const row_mix, 1> row_mixes() const { return part(&detail::mixed_part<label>::mixes, "row_mixes()"); }
   /// Returns the views of all columns as a tuple: the columns of batch<...> in that order, then label_b and lambda.
   auto columns() const { return std::tuple_cat(plain::columns(), std::tuple(label_b(), lambda())); }

@@ -11,8 +11,8 @@
 // (cuda_slots.hpp). If pinned memory cannot be allocated, the slots are pageable: copies are slower, and next() may
 // wait for a training step. In that case each session sends one notice, and the name of its device states that the
 // slots are pageable.
-// On a machine with several NUMA nodes, host slots are allocated on the node of the GPU while that node has free
-// memory. The name of the device includes this node, or the reason why the slots are not bound to it.
+// On a machine with several NUMA nodes, host slots are allocated on the node of the GPU, if that node has free memory.
+// The name of the device includes this node, or the reason why the slots are elsewhere.
 // Pinning memory is slow. Therefore up to 1 GiB of a session's host slots remain for the next session on the same
 // `device` object, for example a validation in each epoch. The slots are freed when a session needs slots of another
 // size. They are also freed when neither this object nor a session that uses it exists.

@@ -48,9 +48,9 @@ class pinned_slot {
   std::size_t bytes() const noexcept { return bytes_; }
   /// Returns whether the memory is pinned.
   bool is_pinned() const noexcept { return from_ != source::system; }
-  /// Returns why the pages may be far from the GPU; empty if they are near, or if all nodes are equally near.
+  /// Returns the reason why the pages may be far from the GPU; empty if they are near.
   const std::string& far_reason() const noexcept { return far_reason_; }
-  /// Returns why CUDA did not register memory; empty if it did, or if registering was not tried.
+  /// Returns the reason why CUDA could not register the memory; empty if no attempt failed.
   const std::string& refusal() const noexcept { return refusal_; }
 
  private:
@@ -81,7 +81,7 @@ class spare_slots {
   bool clear() noexcept;
 
  private:
-  /// Moves the slots that were kept first, with at least `bytes` together, to `freed`.
+  /// Moves the oldest slots to `freed`, until they have at least `bytes` together.
   void free_first(std::size_t bytes, std::vector<std::unique_ptr<pinned_slot>>& freed);
 
   const std::size_t max_bytes_;

@@ -45,8 +45,7 @@ class device_backend {
   /// Returns the kind of memory of a delivered batch, which determines whether the host can read it.
   virtual memory_kind memory() const = 0;
 
-  /// Returns the device object for one session, with a separate copy stream, so that no session waits for another
-  /// session's steps. Null means that sessions use this object.
+  /// Returns a device object with a separate copy stream for one session. Null means that sessions use this object.
   virtual std::shared_ptr<device_backend> for_one_session() { return nullptr; }
   /// Returns the number of the device among devices of its kind, from 0; -1 for the host.
   virtual int ordinal() const noexcept { return -1; }
@@ -59,7 +58,7 @@ class device_backend {
   /// Returns memory for a host slot. The memory is pinned if the device distinguishes pinned memory.
   virtual void* allocate_host(std::size_t bytes) = 0;
   virtual void free_host(void* memory) noexcept = 0;
-  /// Returns why the allocated memory delays sessions, and a remedy; empty if it does not.
+  /// Returns a warning if the allocated memory makes sessions slower; empty otherwise.
   virtual std::string warning() const { return {}; }
   /// Returns memory for a device slot.
   virtual void* allocate_device(std::size_t bytes) = 0;
@@ -67,8 +66,8 @@ class device_backend {
 
   /// Returns a new event, not recorded yet.
   virtual std::unique_ptr<device_event> make_event() = 0;
-  /// Returns an event that records the time at which the device reaches it in this stream. Returns null if the device
-  /// has no clock, or if events in this stream delay other streams.
+  /// Returns an event that records the time at which the stream reaches it. Returns null if the device has no clock, or
+  /// if events in this stream delay other streams.
   virtual std::unique_ptr<device_event> make_timed_event(stream_view) { return nullptr; }
   /// Returns the nanoseconds between two timed events that were recorded in this order; empty until the device has
   /// reached both.

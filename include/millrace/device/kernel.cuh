@@ -11,8 +11,7 @@
 //
 // Every thread of a block runs the body. each() passes the thread's number. reduce() merges the results of all threads.
 // once() runs on one thread. Control flow must be the same for all threads of the block, except inside these functions.
-// Tests without a GPU compile the bodies for the host (tests/kernels_on_host.hpp): such a file defines
-// MILLRACE_KERNELS_ON_HOST and launch().
+// Tests without a GPU compile the bodies for the host (tests/kernels_on_host.hpp).
 // Errors: io_error if a launch fails. Threads: any.
 #pragma once
 
@@ -52,7 +51,7 @@ MILLRACE_BOTH_SIDES inline bool is_aligned(const void* address, std::size_t byte
 }
 
 #ifdef __CUDACC__
-/// The operations of a GPU's thread. The host parts exist only because nvcc compiles each body for both sides.
+/// The operations of a GPU's thread. The parts for the host are never called.
 struct gpu_thread {
 #ifdef __CUDA_ARCH__
   __device__ unsigned index() const noexcept { return threadIdx.x; }
@@ -169,8 +168,8 @@ struct launch_options {
 
 #ifdef __CUDACC__
 
-// Without the annotation, a kernel copies parameters that it indexes. Architectures before sm_70 reject the annotation,
-// and such an architecture is the default of nvcc 12.
+// Without the annotation, a kernel copies parameters that it indexes. Architectures before sm_70, the default of nvcc
+// 12, reject the annotation.
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 700
 #define MILLRACE_GRID_CONSTANT __grid_constant__
 #else

@@ -26,8 +26,8 @@ namespace millrace { inline namespace MILLRACE_ABI {
 
 namespace detail {
 
-/// Mixes the rows of a batch. A block processes a part of a pair. One unit consists of `Width` elements, which are
-/// loaded and stored together.
+/// Mixes the rows of a batch. A block processes a part of a pair. A unit is `Width` elements, which are loaded and
+/// stored together.
 template <class T, unsigned Width>
 struct row_mix_kernel {
   static constexpr unsigned threads = 256, units_of_thread = 4, units_of_block = threads * units_of_thread;

@@ -36,9 +36,8 @@ class node_memory {
   static std::size_t mapped_bytes(std::size_t bytes) noexcept;
   /// Returns 0 if the requested node is set. Otherwise returns the errno of mbind, and the pages may be on any node.
   int error() const noexcept { return error_; }
-  /// Accesses all pages, so that the kernel allocates them. The function uses threads that are bound to the specified
-  /// cores. Therefore the pages are on the node of these cores, even in containers that forbid mbind. Returns false if
-  /// a thread was not bound because the list is empty or none of the cores is allowed.
+  /// Accesses all pages, so that the kernel allocates them. The accessing threads are bound to the specified cores, so
+  /// that the pages are on the node of these cores. Returns false if the threads cannot be bound.
   bool touch(const std::vector<unsigned>& cores);
 
  private:

@@ -28,8 +28,8 @@ namespace millrace { inline namespace MILLRACE_ABI {
 namespace detail {
 
 /// Divides the work. One unit consists of `width` numbers, which one store of 16 bytes writes. The threads of a warp
-/// write neighboring units. Each thread processes 16 pixel values in units that are `threads` units apart. It loads all
-/// values before its first store, so that the loads do not wait for each other.
+/// write neighboring units. Each thread loads all of its values before its first store, so that the loads do not wait
+/// for each other.
 template <class T>
 struct normalize_geometry {
   static constexpr unsigned width = 16 / sizeof(T), threads = 256, units_of_thread = 16 / width;
@@ -112,8 +112,7 @@ struct interleaved_normalize {
     out[i] = normalize_job<T>::normalized(in[i], scale[c], bias[c]);
   }
 
-  /// Returns factors[(c + rotation) % Channels] by selecting values. If the lanes of a warp indexed the parameter with
-  /// different numbers, the GPU would load it once for each of them.
+  /// Returns factors[(c + rotation) % Channels] by selecting values, because indexing would be slow.
   MILLRACE_BOTH_SIDES static float rotated(const float (&factors)[4], unsigned c, unsigned rotation) {
     float factor = factors[c];
     if constexpr (width % Channels != 0)

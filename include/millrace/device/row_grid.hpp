@@ -39,7 +39,7 @@ namespace detail {
 template <mixable_element T>
 inline constexpr image_layout usual_layout = std::is_same_v<T, std::uint8_t> ? image_layout::nhwc : image_layout::nchw;
 
-/// The dimensions of a row as [planes, height, width, channels], so that a box can be applied to any layout.
+/// The dimensions of a row as [planes, height, width, channels], for any layout.
 struct row_grid {
   std::size_t planes = 1, height = 1, width = 1, channels = 1;
 

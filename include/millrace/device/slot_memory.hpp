@@ -4,8 +4,7 @@
 //   mr::detail::free_slot(slot);
 //
 // Huge pages need fewer walks through the page tables. They are requested only for the part of a slot that consists of
-// complete huge pages. Therefore the slot uses no more memory than its size. All huge pages become resident, even if
-// rows of variable length leave gaps.
+// complete huge pages. Therefore the slot uses no more memory than its size.
 // Huge pages require Linux with "madvise" or "always" selected in /sys/kernel/mm/transparent_hugepage/enabled.
 // Elsewhere the slots use normal pages.
 // Threads: any.

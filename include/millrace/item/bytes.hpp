@@ -10,8 +10,8 @@
 //
 // Threads: several threads may share a block; the last owner recycles it, on any thread. Only one thread at a time may
 // use a `bytes` object.
-// Lifetime: a block may outlive the pool handle and the session. Debug builds overwrite recycled blocks, and
-// AddressSanitizer builds poison them. This detects a view that is used too long.
+// Lifetime: a block may outlive the pool handle and the session. Debug builds overwrite recycled blocks, so that the
+// use of an expired view is noticed.
 #pragma once
 
 #include <millrace/base/address_sanitizer.hpp>
@@ -76,9 +76,9 @@ constexpr std::size_t entries_table_bytes(std::size_t rows) noexcept {
   return rows == 0 ? 0 : 2 * alignof(entries_place) + rows * sizeof(entries_place);
 }
 
-/// Writes the table of entry points into the block, at the first aligned offset that is not less than `at`. The block
-/// must have space for entries_table_bytes() bytes from `at` on. `rows` must be in ascending order of data_at. Writes
-/// nothing if `rows` is empty or if `at` is beyond 32 GiB. Returns the offset after the table.
+/// Writes the table of entry points into the block, at the first aligned offset from `at` on. The block must have space
+/// for entries_table_bytes() bytes from `at` on. `rows` must be in ascending order of data_at. Writes nothing if `rows`
+/// is empty, or if `at` is beyond 32 GiB. Returns the offset after the table.
 std::size_t put_entries_table(block& b, std::size_t at, std::span<const entries_place> rows) noexcept;
 
 /// Returns the entry points of the field that consists of exactly the bytes in `view`.
@@ -116,10 +116,10 @@ struct pool_state {
   pool_state& operator=(const pool_state&) = delete;
   ~pool_state();
 
-  static constexpr std::size_t larger_classes = 3;   // a reused block may be this number of classes larger
+  static constexpr std::size_t larger_classes = 3;   // a reused block is at most this number of classes larger
 
-  /// Removes and returns an idle block of this class or of a slightly larger class; null if there is none. The caller
-  /// must have locked `mutex`.
+  /// Removes and returns an idle block of this class or of a slightly larger class; null if there is none. Requires the
+  /// lock of `mutex`.
   block* pop_idle(std::size_t size_class) noexcept;
   static void destroy(block* b) noexcept;
 
@@ -284,8 +284,7 @@ class bytes {
 /// Returns the text in `field`. Throws data_error, which names field, shard and key, if it is not UTF-8.
 std::string text(const bytes& field);
 
-/// Reuses blocks of memory. Therefore nearly all allocations occur at the start of reading. Any thread may use the
-/// pool.
+/// Reuses blocks of memory. Any thread may use the pool.
 class block_pool {
  public:
   /// Retains at most `idle_limit_bytes` for reuse (default: 256 MiB); further blocks are freed to the heap.

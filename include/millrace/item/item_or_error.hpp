@@ -6,7 +6,6 @@
 //   mr::record r = std::move(*read);
 //   read.reset();                                                 // now neither an item nor an error
 //
-// If an item_or_error is a [[no_unique_address]] member, the next members can use its unused last bytes.
 // Errors: the exceptions of the item's constructors. Threads: not synchronized.
 #pragma once
 

@@ -5,8 +5,7 @@
 //   auto flow = mr::lines("corpus-{0000..1023}.txt.gz") | mr::map(tokenize);
 //   one.text();  one.file();  one.number();                            // "To be, ...", "corpus-0017.txt.gz", 12
 //
-// The text excludes the end of line ("\n" or "\r\n"). Lines that were read together share a block, so a line needs no
-// allocation.
+// The text excludes the end of line ("\n" or "\r\n"). Lines that were read together share a block of memory.
 // Threads: the same rules as for `bytes`. Lifetime: text() is valid as long as the line, or the result of field(),
 // lives.
 #pragma once

@@ -22,9 +22,8 @@
 // Digest: with an index, the texts of all ranks differ only in `digest`, a checksum of the delivered samples of the
 // rank. The sum of the digests of all ranks, modulo 2^64, is the digest of the run. Sum the digests before saving:
 //   MPI_Allreduce(MPI_IN_PLACE, &position.digest, 1, MPI_UINT64_T, MPI_SUM, MPI_COMM_WORLD);
-// If the program has not changed `digest` after b.position(), to_text() assumes that the digests were not summed, and
-// adds the field `shares`, the number of ranks. A run may resume from this text, but reports once that its digests are
-// not comparable with those of other runs.
+// If the program does not sum the digests, to_text() adds the field `shares`, the number of ranks. A run that resumes
+// from such a text reports that its digests are not comparable with those of other runs.
 //
 // Fields of some runs:
 // - `choice`, if the run omits or repeats samples: a checksum of the samples that the run uses.
@@ -60,8 +59,7 @@ struct replay_point {
   friend bool operator==(const replay_point&, const replay_point&) = default;
 };
 
-/// The digest of one of several ranks, for checking whether the user summed the digests. Comparisons ignore this
-/// struct, because it is not part of the progress of a run.
+/// The digest of one of several ranks, to detect whether the user summed the digests. Comparisons ignore this struct.
 struct digest_share {
   std::uint64_t digest = 0;
   std::uint32_t ranks = 0;   ///< number of ranks; 0 if the digest is complete, because no other rank had samples
@@ -69,8 +67,7 @@ struct digest_share {
   friend constexpr bool operator==(const digest_share&, const digest_share&) { return true; }
 };
 
-/// The size of the data set of a run, for errors. Comparisons ignore this struct, because it is not part of the
-/// progress of a run.
+/// The size of the data set of a run, for errors. Comparisons ignore this struct.
 struct data_counts {
   std::uint64_t shards = 0, samples = 0;   ///< 0 if unknown
 
@@ -79,16 +76,15 @@ struct data_counts {
 
 /// The resume point of a run: its settings and its progress.
 struct position {
-  /// Version of the text and of its order. A build with another order has another version.
+  /// Version of the text and of its order.
   static constexpr std::uint32_t index_version = 6;
   static constexpr std::uint32_t replay_version = 7;
   static constexpr std::uint32_t packing_version = 8;
-  /// The older forms of the three versions above. In them, the quality of a shuffle depended on the number of lanes.
+  /// The older forms of the three versions above.
   static constexpr std::uint32_t older_index_version = 1;
   static constexpr std::uint32_t older_replay_version = 4;
   static constexpr std::uint32_t older_packing_version = 5;
-  /// Even older forms of older_replay_version and older_packing_version. In them, lanes did not wait for each other
-  /// between passes.
+  /// Even older forms of older_replay_version and older_packing_version.
   static constexpr std::uint32_t oldest_replay_version = 2;
   static constexpr std::uint32_t oldest_packing_version = 3;
 
@@ -130,9 +126,9 @@ struct position {
   bool packs() const noexcept {
     return version == packing_version || version == older_packing_version || version == oldest_packing_version;
   }
-  /// Returns whether lanes did not wait for each other between passes.
+  /// Returns whether the version is one of the oldest.
   bool is_oldest() const noexcept { return version == oldest_replay_version || version == oldest_packing_version; }
-  /// Returns whether the point belongs to an order whose quality depends on the number of lanes.
+  /// Returns whether the version is older than the current versions.
   bool is_older() const noexcept { return version < index_version; }
   /// Returns a number that is equal on all ranks whose resume points belong to the same run and the same step. Ranks
   /// that resume compare their numbers to detect different checkpoints, for example by MPI_Allreduce with MPI_MIN and

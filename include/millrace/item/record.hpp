@@ -26,7 +26,7 @@ namespace millrace { inline namespace MILLRACE_ABI {
 namespace detail {
 
 /// One field, as offsets from the start of the record's block. The payloads of a joined record are in other blocks.
-/// Their offsets may be greater than the block, or negative modulo 2^64.
+/// Their offsets wrap around modulo 2^64.
 struct field_entry {
   std::size_t name_at, name_size, data_at, data_size;
 };
@@ -48,8 +48,7 @@ inline block* block_of(const record_head* head) noexcept {
   return reinterpret_cast<block*>(const_cast<std::byte*>(head->payload())) - 1;
 }
 
-/// The error for a field that a record does not have. Code that knows the shard may add the location of the field with
-/// explain().
+/// The error for a field that a record does not have.
 class missing_field_error : public data_error {
  public:
   using data_error::data_error;
@@ -105,10 +104,9 @@ class record {
   enum class order : std::uint8_t { number, shard };
 
   /// Returns the fields that match one of `patterns`, which are separated by ';'. The result may be empty. A pattern is
-  /// a field name, in which one '*' matches any text. The default order compares the texts that '*' matches, and
-  /// compares numbers in them by value: 2.jpg precedes 10.jpg, and 3.png is between 2.jpg and 4.jpg. Fields with equal
-  /// texts keep the order of the shard. With order::shard, all fields keep the order of the shard. "*.jpg" does not
-  /// match the field "jpg". Throws setup_error if a pattern has a second '*'.
+  /// a field name, in which one '*' matches any text. By default, the fields are ordered by the texts that '*' matches,
+  /// with numbers compared by value: 2.jpg precedes 10.jpg. With order::shard, they keep the order of the shard.
+  /// "*.jpg" does not match the field "jpg". Throws setup_error if a pattern has a second '*'.
   std::vector<bytes> fields(std::string_view patterns, order by = order::number) const;
 
   /// Returns one field for each name, in the order of the names. The names are for example a list in the sample's JSON.
@@ -178,8 +176,7 @@ class record {
 
   static constexpr std::size_t none = ~std::size_t{0};
   static constexpr int cache_line_bytes = 64;
-  // The processor detects the access pattern and prefetches the memory after these bytes. Only the beginnings of the
-  // fields of many records fit into the first-level cache.
+  // The processor itself prefetches the memory after these bytes.
   static constexpr std::size_t prefetched_bytes = 2'048, nearest_bytes = 128;
 
   const std::byte* base() const noexcept { return head_->payload(); }

@@ -53,7 +53,6 @@ record origin_of(const T& item) noexcept {
 }
 
 /// An item in a running flow, or a mark between items. If the item is one word, the sample fits into one cache line.
-/// This is fast, because samples pass from one core to another.
 template <class T>
 struct sample {
   /// - void_row: a row without a sample
@@ -83,8 +82,7 @@ struct sample {
 
 static_assert(sizeof(sample<record>) <= 64);
 
-/// Returns the bytes that an item keeps alive, for memory budgets. The number is exact for records and derived from
-/// size() and the elements for containers.
+/// Returns the bytes that an item keeps alive, for memory budgets. The number may be an estimate.
 template <class T>
 std::size_t held_bytes_of(const T& item) noexcept {
   if constexpr (requires { item.held_bytes(); }) {

@@ -6,9 +6,9 @@
 //     if (decoder.repaired()) s.count("repaired frames");   // shown by run.stats().counts
 //   }
 //
-// Threads: one worker at a time uses a scratch; another worker may use it later. Do not use a scratch after a call in
-// which TBB may run another task on the thread, such as a nested parallel loop. Results must not depend on the content
-// that earlier samples left in a scratch.
+// Threads: one worker at a time uses a scratch; another worker may use it later. Do not use a scratch after a nested
+// parallel loop of TBB, in which the thread may have run another task. Results must not depend on the content that
+// earlier samples left in a scratch.
 #pragma once
 
 #include <millrace/base/version.hpp>

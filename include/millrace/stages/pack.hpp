@@ -11,8 +11,8 @@
 // - pack() puts documents one after the other into rows. If a separator is set, it follows each document. If a document
 //   does not fit into the rest of a row, pack() cuts it and continues it in the next row.
 // - pack_best_fit() cuts only documents that are longer than a row. It puts each document, or the rest of a cut
-//   document, into the row that it fills best, among the rows that are not full yet. The unused end of a row is padding.
-//   If a document ends exactly at the end of its row, no separator follows.
+//   document, into the row that it fills best, among the rows that are not full yet. The unused end of a row is
+//   padding. If a document ends exactly at the end of its row, no separator follows.
 //
 // On one rank, both stages fill the last rows of a pass with padding. A document without tokens adds nothing, not even
 // a separator.

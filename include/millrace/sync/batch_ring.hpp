@@ -11,10 +11,10 @@
 //   const auto got = ring.take(batch);  // trainer or stager: in order of batches; bell() rings when a retry is useful
 //   if (got.what == mr::detail::batch_ring::outcome::ready) ring.free(got.batch.slot);   // any thread, in any order
 //
-// Memory is allocated once. A slot is assigned to a batch when the batch opens, so slots may be freed in any order.
-// With `fixed`, batch n always uses slot n % count and waits for that slot.
-// Errors: sample errors are stored per batch. The ring retains the error with the lowest position, so that the same
-// data cause the same error, independent of timing. Threads: any thread may call any member. No member waits.
+// A slot is assigned to a batch when the batch opens. Slots may be freed in any order. With `fixed`, batch n always
+// uses slot n % count and waits for that slot.
+// Errors: the error of a batch is that of its sample with the lowest position. Therefore the same data cause the same
+// error. Threads: any thread may call any member. No member waits.
 #pragma once
 
 #include <millrace/base/address_sanitizer.hpp>
@@ -109,8 +109,7 @@ class batch_ring {
   /// Sets the state of a batch to READY. Must be called after the last row is done.
   void set_ready(std::uint64_t batch, const batch_extent& extent = {});
 
-  /// Marks the first batch of an epoch. The number of this batch is known when the previous epoch has been read
-  /// completely.
+  /// Marks the first batch of an epoch.
   void mark_epoch_start(std::uint64_t batch);
   /// Sets the end of the run: `batch` is the number of the first batch that does not exist.
   void set_end(std::uint64_t batch);
@@ -135,8 +134,7 @@ class batch_ring {
   /// Returns whether take() would return something other than not_yet.
   bool can_take(std::uint64_t batch) const;
   bool starts_epoch(std::uint64_t batch) const;
-  /// Returns the first batch of the epoch that contains `batch`, if the start of that epoch was marked. Requires that
-  /// forget_epochs_before() was not called for a later batch.
+  /// Returns the first batch of the epoch that contains `batch`, if it was marked and not forgotten.
   std::optional<std::uint64_t> epoch_start_of(std::uint64_t batch) const;
   /// Forgets epochs that ended before `batch`.
   void forget_epochs_before(std::uint64_t batch);

@@ -4,10 +4,9 @@
 //   ++work_to_do;                                       // all other threads: change the condition, ...
 //   bell.ring();                                        // ... then ring
 //
-// The sleeper checks its condition again after every ring. To ensure that no ring is missed, the variables of the
-// condition must be seq_cst atomics or protected by a lock. The condition must neither ring nor throw. The sleeper does
-// not poll. A thread that accepts a delay can use wait_at_most(). Then other threads need not ring after every change.
-// Errors: none. Threads: any number of sleepers; ring() wakes all, ring_one() wakes one.
+// The sleeper checks its condition after every ring. The variables of the condition must be seq_cst atomics or
+// protected by a lock, so that no ring is missed. The condition must neither ring nor throw. Errors: none. Threads: any
+// number of sleepers; ring() wakes all, ring_one() wakes one.
 #pragma once
 
 #include <millrace/base/version.hpp>
@@ -25,8 +24,7 @@ class doorbell {
   /// Wakes all sleepers. Each sleeper then checks its condition.
   void ring() noexcept {
     if (sleepers_.load() == 0) return;
-    // A thread may have checked its condition, but not sleep yet. The lock ensures that the notification also reaches
-    // this thread.
+    // A thread that has checked its condition may not sleep yet. The lock ensures that it gets the notification.
     { const std::lock_guard lock(mutex_); }
     rung_.notify_all();
   }

@@ -6,10 +6,9 @@
 //   auto item = ring.take(ticket);                               // any thread, each ticket once
 //   ring.use(ticket)->keep_origin();                             // the same without a move; then the item is destroyed
 //
-// The ring does not order put() before take() of the same ticket. The caller must order the two calls, as the counters
-// of work/schedule/dispatcher.hpp do. The ring does order take() before the put() that reuses the entry. put() and
-// take() do not wait and do not allocate. The capacity is a power of two. Errors: none. Threads: one producer, any
-// number of consumers.
+// The caller must ensure that put() of a ticket happens before take() of the ticket. The ring ensures that take()
+// happens before the put() that reuses the entry. put() and take() do not wait and do not allocate. The capacity is a
+// power of two. Errors: none. Threads: one producer, any number of consumers.
 #pragma once
 
 #include <millrace/base/aligned_allocator.hpp>
@@ -71,9 +70,8 @@ class item_ring {
     used_item& operator=(const used_item&) = delete;
     ~used_item() {
       std::destroy_at(&value_);
-      // A release store suffices; a sequentially consistent store would require a locked instruction. A producer that
-      // waits for space reads a sequentially consistent counter before can_accept(). Consumers change that counter
-      // after this store.
+      // A release store suffices: consumers change a sequentially consistent counter after this store, and a producer
+      // that waits for space reads that counter first.
       full_.store(false, std::memory_order_release);
     }
     T& operator*() const noexcept { return value_; }

@@ -6,8 +6,8 @@
 //     stamps[i] = at->find(names[i]);
 //   }
 //
-// If a step is not complete after `after_ns`, a notice reports the number of completed items and the item that has been
-// running longest. Another notice follows after twice that time, and so on.
+// If a step is not complete after `after_ns`, a notice reports the number of completed items and the longest running
+// item. Further notices follow at increasing intervals.
 // Errors: if the watching thread cannot be started, nothing is reported. Threads: runs a separate thread until
 // destruction.
 #pragma once
@@ -33,7 +33,7 @@ class slow_step {
  public:
   struct options {
     std::size_t items = 0;      ///< number of items of the step; 0 if unknown
-    bool only_stalls = false;   ///< reports only if no item was completed since the last check
+    bool only_stalls = false;   ///< whether to report only if no item was completed since the last check
     notice_outlet* notices = nullptr;   ///< outlet of the caller; if null, notices are printed to stderr
     std::uint64_t after_ns = 10'000'000'000;
   };

@@ -27,12 +27,11 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 #pragma clang diagnostic ignored "-Wundefined-var-template"
 #endif
 
-/// Member `Index` of an aggregate, in the order of declaration. A value of this type names a column, as a member
-/// pointer does.
+/// Names member `Index` of an aggregate, like a member pointer.
 template <class Item, std::size_t Index>
 struct member_at {};
 
-/// Converts to any member of an Item, but not to an Item or to its base classes.
+/// Converts to the type of any member of an Item.
 template <class Item, std::size_t>
 struct any_member {
   template <class Member>
@@ -50,7 +49,7 @@ struct any_base {
 
 inline constexpr std::size_t max_members = 16;
 
-/// Returns whether an Item can be initialized with any members, then an empty pair of braces, then more members.
+/// Returns whether an Item can be initialized with some members, then an empty pair of braces, then more members.
 template <class Item, std::size_t... Before, std::size_t... After>
 constexpr bool accepts_empty(std::index_sequence<Before...>, std::index_sequence<After...>) {
   return requires { Item{any_member<Item, Before>{}..., {}, any_member<Item, After>{}...}; };
@@ -161,7 +160,7 @@ struct item_constant {
 template <class Item>
 extern const item_constant<Item> undefined_item;   // declared for its addresses, never defined
 
-/// Wraps an address: clang++ 14 accepts the address of a member as a template argument only in an object of a class.
+/// Wraps an address, because clang++ 14 requires an object of a class as the template argument.
 template <class T>
 struct address_constant {
   const T* address;

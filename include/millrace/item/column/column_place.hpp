@@ -6,7 +6,7 @@
 //   place.lengths_at_bytes = 0, place.offset_bytes = 1'024;
 //   const std::uint32_t longest = place.close(base, rows, used_bytes);    // adds the bytes of the rows to `used_bytes`
 //
-// In a column of lists, close() replaces the length of row i by offset i + 1. Offset 0 is stored before the lengths.
+// In a column of lists, close() replaces the lengths of the rows by offsets.
 //
 // Units: offsets are bytes from the front of a slot; lengths are elements of a row. Errors: none. Threads: not
 // synchronized; one thread closes a slot.
@@ -76,12 +76,12 @@ struct column_place<T> {
     if constexpr (sized || list) return false;
     else return options.fixed;
   }
-  /// Returns the bytes of the offset that precedes the lengths of the rows.
+  /// Returns the size of the first offset, which precedes the lengths of the rows.
   static constexpr std::size_t offset_before_bytes = list ? sizeof(std::int32_t) : 0;
   std::int32_t* lengths(std::byte* base) const noexcept {
     return reinterpret_cast<std::int32_t*>(base + lengths_at_bytes);
   }
-  /// Returns the largest number that batch_extent::padded_to may contain for this column.
+  /// Returns the maximum of batch_extent::padded_to for this column.
   std::size_t longest(std::size_t rows) const noexcept {
     if constexpr (sized) return shape[0] << 16 | shape[1];
     else if constexpr (list) return rows * shape[0];
@@ -96,7 +96,7 @@ struct column_place<T> {
     return aligned_column_bytes(elements * sizeof(element));
   }
 
-  /// Returns the place of a row of a list before close(), in items.
+  /// Returns the number of items before a row of a list, before close().
   std::size_t first_item(std::size_t row, const list_places* places) const noexcept {
     return places ? places->of(row) : row * shape[0];
   }
@@ -192,13 +192,13 @@ struct column_place<T> {
   }
 
  private:
-  /// Moves lines only towards the front and in order, so that no line is overwritten before it has been moved.
+  /// Moves lines towards the front, in order.
   struct line_mover {
     std::byte* to;
     const std::byte* from;
 
-    /// Moves the first `present` of the `stored` elements of the next line into a line of `length` elements. Returns
-    /// the remaining elements of the new line.
+    /// Moves the next line, which has space for `stored` elements and contains `present` elements, into a line of
+    /// `length` elements. Returns the remaining elements of the new line.
     std::span<element> next(std::size_t present, std::size_t length, std::size_t stored) noexcept {
       if (present > 0 && to != from) std::memmove(to, from, present * sizeof(element));
       const std::span<element> rest(reinterpret_cast<element*>(to) + present, length - present);

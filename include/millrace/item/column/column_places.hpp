@@ -5,9 +5,7 @@
 //
 // In a slot, the columns of fixed shape precede the ragged columns. Each row of a ragged column is written with space
 // for the longest possible row. Then close() pads all rows to the longest row of the batch, and removes the gaps
-// between the rows. Therefore the used part of a slot is contiguous. Columns of lists, and columns whose rows vary in
-// height and width, are ragged columns too. list_places.hpp chooses the places of lists without gaps before the lists
-// are written.
+// between the rows. Columns of lists, and columns whose rows vary in height and width, are ragged columns too.
 // Units: bytes from the front of a slot. Errors: none. Threads: not synchronized; one thread closes a slot.
 #pragma once
 

@@ -53,8 +53,7 @@ class columns : public column_places<member_type<Members>...> {
   using typename places::delivered;
   using item = std::tuple_element_t<0, std::tuple<member_owner<Members>...>>;
 
-  /// The preferred number of samples that a worker claims at once: the largest number of rows that a column renders at
-  /// once.
+  /// The preferred number of samples that a worker claims at once.
   static constexpr std::size_t together = rows_together<member_type<Members>...>();
 
   /// The name that reports use for the rendering of rows: a name that a column defines, or else "render".

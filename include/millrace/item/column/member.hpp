@@ -80,8 +80,8 @@ consteval bool same_member() {
   }
 }
 
-/// Returns the position of M among these members, or M itself if M is a number. Returns the number of members if M is
-/// not one of these members.
+/// Returns the position of M among these members, or the number of members if M is not one of them. If M is a number,
+/// returns M.
 template <auto M, auto... Members>
 consteval std::size_t index_of_member() {
   if constexpr (std::integral<decltype(M)>) {

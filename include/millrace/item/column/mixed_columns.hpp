@@ -7,8 +7,7 @@
 //   c.start_row(base, 4);                      // after row 4 is rendered: marks it as unmixed, with lambda 1
 //   c.pair_rows(base, {4, 5}, how, 0.7F);      // after both rows are written: each gets the label of the other
 //
-// The added columns are stored in the slot after the columns of fixed shape, and are copied to the device together with
-// those columns.
+// The added columns are stored in the slot, and are copied to the device with the batch.
 // Errors: the errors of columns. Threads: one thread at a time for each pair of rows.
 #pragma once
 

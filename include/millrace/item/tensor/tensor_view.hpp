@@ -30,8 +30,7 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// Iterates over the rows of a view or tensor with 2 or more dimensions. Rows are views that have the same shape and
-/// follow each other in memory. They are returned by value.
+/// Iterates over the rows of a view or tensor with 2 or more dimensions. Rows are views.
 template <class Row>
 class row_iterator {
  public:
@@ -256,8 +255,8 @@ struct list_view {
 
 }}  // namespace millrace
 
-// A tensor_view is a view and a borrowed range, because it owns nothing. With N > 1 it is not a sized range, because
-// size() counts elements and not rows.
+// A tensor_view is a view and a borrowed range. With N > 1 it is not a sized range, because size() counts elements and
+// not rows.
 template <class T, std::size_t N>
 inline constexpr bool std::ranges::enable_view<millrace::tensor_view<T, N>> = true;
 template <class T, std::size_t N>

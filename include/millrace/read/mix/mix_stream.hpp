@@ -1,4 +1,4 @@
-// Reads one source of a mix without an index. Delivers the samples of the source in its own order, pass after pass.
+// Reads one source of a mix without an index. Delivers the samples of the source in its order, pass after pass.
 //
 //   mr::detail::mix_stream<mr::detail::shards_source> one(source, {.seed = 7, .window = 8192});
 //   one.begin_pass(3);
@@ -89,7 +89,7 @@ class mix_stream {
   /// Returns the bytes of the samples in the shuffle window.
   std::size_t held_bytes() const noexcept { return waiting_.held_bytes(); }
 
-  /// Returns whether the pass has no more samples. Reads until the next sample in the shuffled order is known.
+  /// Returns whether the pass has no more samples. May read samples to find out.
   bool is_exhausted(event_counts& counts) {
     while (!waiting_.ready() && read_one(counts)) {
     }

@@ -8,8 +8,8 @@
 // source has run out at least once. All later epochs have the same number of samples. Each source is shuffled as with a
 // shuffle() directly after it. One thread reads all sources, one shard of each source at a time. A run begins with pass
 // 0.
-// Errors: the errors of the sources, with the name of the shard added; setup_error for a source without samples, and if
-// all windows together need more than a quarter of the memory. Threads: as for any source.
+// Errors: the errors of the sources, with the name of the shard added. setup_error for a source without samples, and
+// for windows that need more than a quarter of the memory. Threads: as for any source.
 #pragma once
 
 #include <millrace/base/digest.hpp>
@@ -120,8 +120,7 @@ class mix_streams {
     return static_cast<std::int64_t>(times);
   }
 
-  /// Returns the meter of all sources. This function exists if at least one source reports its own reads. Otherwise,
-  /// the read stage measures the time of complete chunks.
+  /// Returns the meter of all sources. This function exists if at least one source reports its own reads.
   read_meter& reads() const noexcept
     requires watched
   {

@@ -7,9 +7,9 @@
 //   data.fingerprint();                       // upper half: hash of the data sets; lower half: hash of the rule
 //
 // The shards of all sources are numbered in one sequence, source after source.
-// Errors: the errors of shard_data; setup_error for a resume point with other sources or other weights, or with another
-// mr::exhausted (whether a source that ended begins again). The message states which of them differ. Threads: any
-// number of threads may call read() at the same time. Everything else is immutable.
+// Errors: the errors of shard_data. setup_error for a resume point with other sources, weights or mr::exhausted; the
+// message states which of them differ. Threads: any number of threads may call read() at the same time. Everything else
+// is immutable.
 #pragma once
 
 #include <millrace/io/index/set/shard_sets.hpp>
@@ -57,13 +57,12 @@ class mixed_data : public shard_sets {
   /// Throws setup_error if the fingerprint `then` of a resume point belongs to other sources or another rule.
   void check_same(std::uint64_t then) const;
 
-  /// Reads samples[i] into records[i]. Returns the number of records that were read without an error, counted from the
-  /// front. If not all were, sets `failure` to the error of the next record.
+  /// Reads samples[i] into records[i]. Returns the number of records before the first error. In case of an error, sets
+  /// `failure`.
   std::size_t read(std::span<const located_sample> samples, std::span<mixed_record> records,
                    std::exception_ptr& failure);
 
-  /// Returns, for each source, the number of samples of the rank `own` between the positions `from` and `to` of the
-  /// run.
+  /// Returns the number of samples of each source that the rank `own` delivers between the positions `from` and `to`.
   std::vector<source_count> delivered(const mix_plan& order, const world& own, const position& from,
                                       const position& to) const;
 

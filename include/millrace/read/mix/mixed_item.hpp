@@ -27,8 +27,7 @@ struct mixed_item {
   auto alone() && {
     return std::get<Source>(std::move(value));
   }
-  /// Returns the item if it is a record, or the record from which it was created. For other types, returns an empty
-  /// record.
+  /// Returns the record that the item is, or from which it was created. For other types, returns an empty record.
   record origin() const noexcept {
     return std::visit([](const auto& item) { return origin_of(item); }, value);
   }

@@ -68,10 +68,10 @@ class indexed_run final : public planned_run {
   const std::shared_ptr<Data>& data() const noexcept { return data_; }
   /// Returns the order.
   const plan_type& plan() const noexcept { return plan_; }
-  /// Returns the stage that reads the samples in the order of the run. The first argument is used only for its type.
+  /// Returns the stage that reads the samples in the order of the run. Only the type of the first argument is used.
   template <class Source>
   owner<read_stage> read(const Source&, shard_read_stage_options o, sample_sink<typename Data::item>& next);
-  /// Returns the maximum bytes of samples that are read early, because they are stored next to requested samples.
+  /// Returns the maximum bytes of samples that are read early, together with their neighbors.
   std::size_t held_bytes() const noexcept override { return held_bytes_; }
   /// Returns the origin of the sample at position `at` of epoch `epoch`. `at` counts the rows of all ranks.
   error_location locate(std::uint64_t epoch, std::uint64_t at) const override;
@@ -91,8 +91,8 @@ class indexed_run final : public planned_run {
       return f;
     }
   }
-  /// Returns advice about a poor shuffle, with a window that would be better. Returns "" if the shuffle is good, or the
-  /// run was resumed. Also returns "" on all ranks except 0, so that a run shows the advice only once.
+  /// Returns advice about a poor shuffle, with a window that would be better. Returns "" if the shuffle is good, if the
+  /// run was resumed, and on all ranks except 0.
   std::string shuffle_advice() const override;
   /// Returns the data set's description of its order, or "" if it has no description.
   std::string describe() const override;
@@ -100,8 +100,8 @@ class indexed_run final : public planned_run {
   /// Returns warnings about the data set and the resume point.
   std::vector<notice> notices() const override;
 
-  /// Counts the next batch, and returns its origin. Throws conservation_error if the batch belongs to another epoch, or
-  /// if it ends an epoch and samples are missing.
+  /// Counts the next batch, and returns its origin. Throws conservation_error if its epoch is wrong, or if it ends an
+  /// epoch with missing samples.
   batch_origin account_for(ready_batch& b) override;
   /// Call it after the last batch. Throws conservation_error if an epoch is incomplete.
   void finish() override { account_.finish(); }

@@ -98,7 +98,7 @@ MILLRACE_INLINE batch_origin indexed_run<Data>::account_for(ready_batch& b) {
   const std::uint64_t in_epoch = (origin.first_step + b.batch) % plan_.batches();
   origin.global_rows = plan_.rows(in_epoch, {});
   origin.first_position = in_epoch * plan_.settings().global_batch;
-  // As long as the other ranks have received no rows, the digest of rank 0 is the digest of the run.
+  // While the other ranks have received no rows, the digest of rank 0 is the digest of the run.
   others_rows_ += origin.global_rows - b.rows;
   origin.next.digest = account_.digest();
   origin.next.share = digest_share{.digest = account_.digest(),
@@ -203,8 +203,8 @@ MILLRACE_INLINE position indexed_run<Data>::start_of(const options& o, std::uint
   return *from;
 }
 
-/// Throws setup_error for batches without a row on some rank. With such a batch, a training loop that sums over the
-/// ranks would divide by zero, or wait forever.
+/// Throws setup_error for batches without a row on some rank. With such a batch, a training loop could divide by zero,
+/// or wait forever.
 template <class Data>
 MILLRACE_INLINE void indexed_run<Data>::check_last_batch(const options& o) const {
   if (o.allow_empty || o.drop_last || o.epoch_batches != exact_order_options::exact_pass) return;

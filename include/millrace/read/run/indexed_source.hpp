@@ -83,7 +83,7 @@ class indexed_source {
     return shared_->data->reads();
   }
 
-  /// If the members of a sample are separated in its shard, returns the location of another part of the sample.
+  /// Returns the location of another part of a sample whose members are not adjacent in its shard.
   template <class From = Data>
     requires requires(const From& d, const error_location& at) { d.other_piece_of(at); }
   std::optional<other_piece> other_piece_of(const error_location& sample) const
@@ -109,13 +109,13 @@ class indexed_source {
   struct shared {
     shared(std::shared_ptr<Data> d, const Plan& p, const indexed_source_options& o);
 
-    /// Returns the samples of a block. The cursor computes blocks in order. Blocks that are requested later are stored
-    /// in `ahead`.
+    /// Returns the samples of a block. Blocks are computed in order. Blocks that are not requested yet are stored in
+    /// `ahead`.
     samples planned(std::uint64_t shard, std::uint64_t epoch);
 
     void plan_next();
 
-    /// Announces the shards that this rank reads in the pass of `first`, from `first` on, for each of its lanes.
+    /// Announces the shards that this rank reads in the current pass, from sample `first` on.
     void announce_shards(const ordered_sample& first) const;
 
     /// Returns the epoch's last sample as a void row. The position of a void row is after the end of the epoch.

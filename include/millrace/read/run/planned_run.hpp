@@ -1,5 +1,4 @@
-// The order of a run: the interface that its session uses. The order is computed from an index, or replayed from the
-// shards.
+// The interface of the order of a run. The order is computed from an index, or replayed from the shards.
 //
 //   mr::detail::owner<mr::detail::planned_run> order = plan();              // an indexed_run or a replayed_run
 //   const mr::detail::batch_origin origin = order->account_for(batch);   // each batch once, in order
@@ -36,8 +35,8 @@ class planned_run {
   virtual batch_boundaries boundaries() const { return {}; }
   /// Returns a calculator for the numbers of the session's batches within the run.
   virtual batch_numbers numbers() const = 0;
-  /// Returns the resume point of the beginning of the run, or "" if the order is not computed from an index. It is the
-  /// same for all programs with the same order.
+  /// Returns the resume point of the beginning of the run, or "" without an index. Programs with the same order return
+  /// the same text.
   virtual std::string order_text() const { return {}; }
   /// Returns the size of the shuffle window in samples. About half of them are in memory at a time.
   virtual std::size_t window() const noexcept { return 1; }
@@ -45,7 +44,7 @@ class planned_run {
   virtual bool withholds() const noexcept { return false; }
   /// Returns whether the run continues in the order of resume points of versions 1, 4 and 5 (item/position.hpp).
   virtual bool keeps_older_order() const noexcept { return false; }
-  /// Returns the maximum bytes of samples that are read early, together with neighboring samples.
+  /// Returns the maximum bytes of samples that are read early, together with their neighbors.
   virtual std::size_t held_bytes() const noexcept { return 0; }
   /// Returns a description of the order for the end of the start line, or "".
   virtual std::string describe() const { return {}; }

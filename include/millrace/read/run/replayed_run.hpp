@@ -88,8 +88,7 @@ class replayed_run final : public planned_run {
 
   /// Returns a phrase about the lanes, for the start line.
   std::string describe() const override;
-  /// Returns notices about the point at which a resumed run continues, the samples that it reads again, and changed
-  /// files.
+  /// Returns notices about a resumed run and about changed files.
   std::vector<notice> notices() const override;
 
  private:
@@ -98,14 +97,12 @@ class replayed_run final : public planned_run {
   static options checked(options o);
   std::string resumed() const;
 
-  /// Returns the number of lanes: `max_lanes`, or by default the number of ranks. If there are fewer shards than lanes,
-  /// returns the greatest divisor of that number that is not above the number of shards. Returns 1 if the run needs no
-  /// lanes.
+  /// Returns the number of lanes: `max_lanes`, or by default the number of ranks; 1 if the run needs no lanes. The
+  /// number is reduced to a divisor if there are fewer shards.
   static std::size_t lanes_of(const options& o);
   static std::uint64_t end_step(const options& o) noexcept;
   position start_of_run();
-  /// Returns the number of rows of all ranks in a batch with `rows` rows on this rank, or ~0 if it is unknown. With
-  /// several ranks, all batches have the full number of rows, except with buckets.
+  /// Returns the number of rows of all ranks in a batch with `rows` rows on this rank, or ~0 if it is unknown.
   std::size_t global_rows(std::size_t rows) const noexcept;
   /// Returns the resume point after `batch`. Call it for each batch in order.
   position after(const ready_batch& batch);

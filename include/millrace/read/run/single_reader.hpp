@@ -1,11 +1,11 @@
 // Reads the samples of one block (consecutive positions of a rank) of an indexed_source one by one. It is for data sets
-// in which each sample is cheap to read.
+// whose samples are cheap to read.
 //
 //   mr::detail::single_reader<mr::detail::token_data> reader(data, plan.positions(), samples);
 //   while (auto item = reader.next()) use(*item);
 //
-// Each reader owns one `Data::access`. Its constructor receives the samples that the reader will request. Its function
-// read(located_sample) returns an item, and its function checksum() returns the checksum of the last item.
+// Each reader owns one `Data::access`, whose constructor receives the samples of the block.
+// Data::access::read(located_sample) returns an item, and checksum() returns the checksum of the last item.
 // Errors: next() throws the error of Data::access::read() for its sample. Threads: not thread-safe.
 #pragma once
 
@@ -27,8 +27,8 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 template <class Data>
 concept read_one_by_one = requires { typename Data::access; };
 
-/// Sets the identity of a sample. Returns whether the sample has an item that counts in the digest of the run. If the
-/// position is not below `positions`, the sample becomes a void row, which is not delivered (see indexed_source.hpp).
+/// Sets the identity of a sample. Returns false if the position is not below `positions`. The sample then becomes a
+/// void row, which is not delivered (indexed_source.hpp).
 template <class Item>
 bool set_identity(sample<Item>& s, const ordered_sample& planned, std::uint64_t id, std::uint64_t positions) {
   s.pass = planned.pass;

@@ -37,8 +37,7 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 //   if (!ready.empty()) next.put(ready.pop());                     // the merger; an empty queue may have an error()
 //   if (ready.at_pass_end()) ...  ready.begin_pass();                // no sample of the next pass enters before that
 //
-// Threads: one at a time, under the lock of the read stage. The thread that removes a sample also searches for the next
-// work. Therefore set_listener() does nothing.
+// Threads: one at a time, under the lock of the read stage.
 
 /// The next samples of one lane, up to the end of its current pass.
 template <class T>
@@ -114,10 +113,9 @@ class interleaved_read_stage final : public read_stage_base<Source> {
  public:
   using item = typename Source::item;
   using options = interleaved_read_stage_options;
-  /// Number of passes without a sample after which the source counts as empty.
+  /// Number of passes without a sample after which a source counts as empty.
   static constexpr std::uint64_t max_empty_passes = 100;
-  /// The same for a source whose passes all have the same samples. It is 2, because the first pass of a resumed run may
-  /// be incomplete.
+  /// The same for a source whose passes all have the same samples. The first pass of a resumed run may be incomplete.
   static constexpr std::uint64_t max_equal_empty_passes = 2;
 
   interleaved_read_stage(const Source& source, options o, sample_sink<item>& next);
@@ -154,7 +152,8 @@ class interleaved_read_stage final : public read_stage_base<Source> {
   bool needs_space() override { return !had_space_ || waits_for_bytes_; }
   void finish(std::exception_ptr error) override;
 
-  /// Returns the error `why` of the lane `of`, with the positions of possibly wrong samples as rows of this rank.
+  /// Returns the error `why` of the lane `of`. Converts the positions of samples that may be wrong to rows of this
+  /// rank.
   std::exception_ptr in_rows_of_rank(std::exception_ptr why, const lane& of) const;
   void begin_pass();
   shard* idle_shard_of(lane& l);
@@ -166,7 +165,7 @@ class interleaved_read_stage final : public read_stage_base<Source> {
   std::uint64_t ordinal_;                // number of samples of this rank before the next sample
   std::uint64_t empty_passes_ = 0;     // number of passes without a sample since the last sample
   bool finished_ = false;
-  bool had_space_ = true;        // whether the last pass_on() found space; workers may free space at any time
+  bool had_space_ = true;        // whether the last pass_on() found space
   bool waits_for_bytes_ = false;   // a lane has reached its part of the limit of bytes that are read ahead
 };
 

@@ -77,7 +77,7 @@ class counted_pass {
  public:
   struct lane {
     std::vector<std::size_t> shards{};
-    // For each counted shard, the number of the lane's samples up to the end of the shard.
+    // For each counted shard: the number of samples of the lane up to the end of the shard.
     std::vector<std::uint64_t> ends{};
 
     std::uint64_t counted_samples() const noexcept { return ends.empty() ? 0 : ends.back(); }
@@ -88,7 +88,7 @@ class counted_pass {
 
   const std::vector<lane>& lanes() const noexcept { return lanes_; }
   /// Returns the number of samples that the rank delivers in the first `rounds` rounds. In a round, each lane delivers
-  /// one sample. Requires `rounds` <= certain_rounds().
+  /// one sample. `rounds` must not exceed certain_rounds().
   std::uint64_t delivered_in(std::uint64_t rounds) const noexcept;
   /// Returns the number of rounds that need no uncounted shard, or the greatest std::uint64_t if all shards are
   /// counted.

@@ -37,8 +37,8 @@ class read_ahead_limit {
   std::size_t bytes() const noexcept { return now_.load(std::memory_order_relaxed); }
   /// Records that a reader waits because of the limit.
   void reached() noexcept { reached_ = true; }
-  /// Records the number of samples that wait for the workers at the end of a read. The number 0 has no effect before
-  /// the first samples have arrived, because the shuffle window is still being filled.
+  /// Records the number of samples that wait for the workers at the end of a read. Before the first samples have
+  /// arrived, 0 has no effect.
   void record_backlog(std::uint64_t samples) noexcept {
     if (samples > 0) fed_ = true;
     if (samples > 0 || !fed_ || !reached_) return;

@@ -7,8 +7,7 @@
 //     void finish(std::exception_ptr error) override { buffer.finish(std::move(error)); }
 //   };
 //
-// Any thread may read any shard, one chunk at a time. If a thread finds more work than its own, it wakes another
-// thread.
+// Any thread may read any shard, one chunk at a time.
 // Errors: an error ends the reading of its shard. The name of the shard is added to the error.
 // Threads: several threads read different shards at the same time, and reads may block. Any thread may read the
 // counters.
@@ -154,8 +153,7 @@ class read_stage_base : public read_stage, public space_listener {
   virtual bool pass_on() = 0;
   /// Returns the part of a shard that a thread should read next.
   virtual portion find_work() = 0;
-  /// Returns whether samples waited for space at the last pass_on(), or readers waited because too many bytes were read
-  /// ahead. When space becomes free, a reader is woken only if it requested this.
+  /// Returns whether samples or readers waited for space at the last pass_on().
   virtual bool needs_space() = 0;
   /// Ends the run. An error is delivered in place of the next sample.
   virtual void finish(std::exception_ptr error) = 0;
@@ -186,13 +184,12 @@ class read_stage_base : public read_stage, public space_listener {
   /// The loop of an I/O thread: reads until the stage is stopped. `thread` is the number of the thread, from 0.
   void work(std::size_t thread);
   void work_until_stopped(std::size_t thread, std::unique_lock<std::mutex>& lock, chunk& read);
-  /// Passes on waiting samples. Returns true if no samples were passed on, and the workers have no samples. Then the
-  /// workers are idle, and will never free the space for which an I/O thread waits.
+  /// Passes on waiting samples. Returns true if no samples were passed on, and the workers have no samples. The workers
+  /// will then never free space.
   bool is_stalled();
   /// Returns whether another thread would find work while this thread reads `mine`.
   bool finds_other_work(const portion& mine);
-  /// If a thread needs space, requests that one thread is woken when space becomes free. Returns false if space is free
-  /// already.
+  /// Requests that one thread is woken when space becomes free. Returns false if space is already free.
   bool request_space();
   /// Requests that one thread is woken when the workers have processed half of the samples that now wait for them.
   /// Returns false if the workers have already processed this half.

@@ -48,7 +48,7 @@ struct open_shard {
   bool last_of_epoch = false;
   bool begun = false;        // whether its first sample has left the queue
   std::string name{};        // for diagnostics; only the reading thread uses it
-  // In the first shard of an epoch: all shards of the epoch, if the source uses this list.
+  // In the first shard of an epoch: the list of its shards, if the source needs it.
   std::vector<std::size_t> coming{};
   std::uint64_t first_row = error_location::unknown;   // row of its first sample, or an earlier row
   std::optional<reader> open{};   // only the reading thread uses it
@@ -77,7 +77,7 @@ struct reorder_buffer_options {
   lost_shards* lost = nullptr;   ///< lets the run continue after a damaged shard; if null, such a shard ends the run
 };
 
-/// The error for a source without samples, or for a rank whose shards have no samples. The caller may add the reason.
+/// The error for a source without samples, or for a rank whose shards have no samples.
 class no_sample_error : public data_error {
  public:
   using data_error::data_error;
@@ -110,7 +110,7 @@ class reorder_buffer {
   std::size_t open_shards() const noexcept { return shards_.size(); }
   /// Returns the shard of the next sample, or null if no shard is open.
   shard* front() const noexcept { return shards_.empty() ? nullptr : shards_.front().get(); }
-  /// Returns whether samples of the shard go directly to the next segment while it has space, without a queue.
+  /// Returns whether samples of the shard bypass its queue while the next segment has space.
   bool bypasses_queue(const shard& of) const noexcept { return &of == front() && !plan_->jitters(); }
   /// Returns the number of open shards that were not read to their end.
   std::size_t unfinished_shards() const noexcept;

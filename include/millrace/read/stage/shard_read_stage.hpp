@@ -71,8 +71,8 @@ class shard_read_stage final : public read_stage_base<Source> {
   /// Returns the first shard in order that a thread may read now, or null. May open the shard.
   shard* find_shard();
   bool may_read(const shard& from, bool full) const;
-  /// Returns whether the bytes that are read ahead have reached the limit. After that, later shards wait until a
-  /// quarter of the limit is free. This quarter is for the current shard.
+  /// Returns whether the bytes that are read ahead have reached the limit. Later shards then wait until a quarter of
+  /// the limit is free.
   bool ahead_is_full();
   std::size_t read_ahead() const noexcept { return order_.queued_bytes() + next_->held_bytes(); }
 
@@ -143,7 +143,7 @@ MILLRACE_INLINE bool shard_read_stage<Source>::ahead_is_full() {
 
 template <class Source>
 MILLRACE_INLINE bool shard_read_stage<Source>::may_read(const shard& from, bool full) const {
-  // While the input of the workers is full, its samples count as queued samples of the shard that bypasses its queue.
+  // While the input of the workers is full, its samples count as queued samples of the current shard.
   const bool counts_input = order_.bypasses_queue(from) && !order_.had_space();
   const std::uint64_t queued = from.samples.size() + (counts_input ? next_->backlog() : 0);
   const bool in_turn = &from == order_.front();
