@@ -58,7 +58,7 @@ class device_backend {
   /// Returns memory for a host slot. The memory is pinned if the device distinguishes pinned memory.
   virtual void* allocate_host(std::size_t bytes) = 0;
   virtual void free_host(void* memory) noexcept = 0;
-  /// Returns a warning if the allocated memory makes sessions slower; empty otherwise.
+  /// Returns a warning if the allocated memory slows sessions down; empty otherwise.
   virtual std::string warning() const { return {}; }
   /// Returns memory for a device slot.
   virtual void* allocate_device(std::size_t bytes) = 0;
