@@ -34,7 +34,7 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 /// Options of file_data.
 struct file_data_options {
-  std::size_t root_bytes = 0;              ///< length of the prefix of each name that is not part of its key
+  std::size_t root_bytes = 0;              ///< length of the part of each name before its key
   /// Names of the classes (the first folder of each key), by number. Empty without classes.
   std::vector<std::string> classes{};
   std::uint64_t max_file_bytes = std::uint64_t{1} << 30;   ///< maximum size; a larger file is an error, and is not read
@@ -64,20 +64,19 @@ class file_data {
   }
   /// Returns the total size of all files.
   std::uint64_t size_bytes() const noexcept { return all_bytes_; }
-  /// Returns a digest of the keys, sizes and classes. The folders before the keys, modification times and contents do
-  /// not affect it.
+  /// Returns a digest of the keys, sizes and classes.
   std::uint64_t fingerprint() const noexcept { return fingerprint_; }
   /// Returns a line to print at the start, or "" if all files can be read.
   const std::string& notice() const noexcept { return notice_; }
-  /// Does nothing. It exists because an explicit instantiation of indexed_source requires it.
+  /// Does nothing.
   void report_reads(event_counts&) const noexcept {}
   /// Returns the meter of the reads.
   read_meter& reads() const noexcept { return reads_; }
 
-  /// Reads `samples` into `records`. Returns the number of records that were read without an error, counted from the
-  /// front. Sets `failure` to the error of the next record. Records after it are valid or empty.
+  /// Reads `samples` into `records`. Returns the number of records before the first error. Sets `failure` to this
+  /// error. Later records are valid or empty.
   std::size_t read(std::span<const located_sample> samples, std::span<record> records, std::exception_ptr& failure);
-  /// Returns whether read() failed because a storage exhausted its retries. Another call would need the same time.
+  /// Returns whether read() failed because a storage exhausted its retries.
   bool is_given_up(const std::exception_ptr& failure) const noexcept {
     return !options_.storage.is_local() && is_error_of_storage(failure);
   }

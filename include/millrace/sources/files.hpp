@@ -6,7 +6,7 @@
 //
 // The items are records, so a map function for shards() also works for files(). r.shard() is the complete path of the
 // file. r.key() is the path without its fixed part, such as "cat/1.jpg". The fixed part ends before the first glob, or
-// is `root`. The bytes of the file are a field whose name is the lower-case extension of the file: r["jpg"].
+// is `root`. The bytes of the file are a field. Its name is the extension of the file in lower case: r["jpg"].
 // `names` is a pattern, a folder, or a list of paths. A pattern may contain braces, "::" and the globs * ? [..] and **,
 // as for list_shards(). A folder selects all files in it and below it. The paths of a list are used literally. Globs
 // match only files, and skip names that begin with a dot. The files of each glob and folder are sorted by the bytes of
@@ -64,7 +64,7 @@ namespace detail {
 /// The files that the names of the user select, before they are checked.
 struct named_files {
   std::vector<std::string> paths;
-  std::size_t root_bytes = 0;   ///< length of the prefix of each path that is not part of its key
+  std::size_t root_bytes = 0;   ///< length of the part of each path before its key
 };
 
 /// Returns the files of a pattern, and the length of its fixed part.

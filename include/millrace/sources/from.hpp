@@ -36,7 +36,7 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-// Adapts a range to an indexed run: the number of elements is known, and each element can be read individually.
+// Adapts a range to an indexed run.
 // Errors: setup_error for a range without elements; data_error if the range changes its size while a session runs.
 // Threads: any number of threads may read at the same time. If elements are computed, only one thread at a time
 // computes an element.
@@ -45,8 +45,7 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 template <class Range>
 using element_of = decltype(*std::begin(std::declval<const Range&>()));
 
-/// A range whose elements can be read in any order, because they are in memory or are integers, as in std::views::iota.
-/// Other computed elements are excluded, because they may depend on the order in which they are read.
+/// A range whose elements can be read in any order: they are in memory, or are integers as in std::views::iota.
 template <class Range>
 concept indexable_range = requires(const Range& range) {
   requires std::random_access_iterator<decltype(std::begin(range))>;
@@ -74,7 +73,7 @@ class range_data {
   std::uint64_t id_of(const located_sample& s) const noexcept { return s.id(); }
   std::uint64_t choice() const noexcept { return 0; }
   const std::string& choice_text() const noexcept { return no_choice_; }
-  /// Returns a size that is not the real size. It is chosen so that a run reads blocks of 256 elements.
+  /// Returns a nominal size, for which a run reads blocks of 256 elements.
   std::uint64_t size_bytes() const noexcept { return counts_[0] * (std::uint64_t{16} << 10); }
   std::uint64_t fingerprint() const noexcept { return combine_keys(1, counts_[0]); }
   error_location location_of(const located_sample& s) const { return {.stage = "source", .key = name_of(s)}; }

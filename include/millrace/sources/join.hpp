@@ -25,9 +25,9 @@
 // - stages that change the number of rows, as for every source that always uses an index
 //
 // All other errors are those of shards().
-// Cost: one more read and about 0.3 us for each sample and set. sources/joined_data.hpp states memory and start time.
-// No payload is copied. Store partners in the same order in all sets. Otherwise each partner needs a separate read.
-// Threads: as for shards(). Copies of a flow share the indexes and the partners.
+// Cost: one more read and about 0.3 us for each sample and set. No payload is copied. Store partners in the same order
+// in all sets. Otherwise each partner needs a separate read. Threads: as for shards(). Copies of a flow share the
+// indexes and the partners.
 #pragma once
 
 #include <millrace/base/version.hpp>
@@ -55,8 +55,8 @@ class joined_source {
   /// Throws setup_error for fewer than two sets.
   joined_source(std::vector<shards_source> sets, join_options options);
 
-  /// In the first call, reads or builds the indexes of all sets, and finds the partners. Returns true. Throws
-  /// setup_error for a set without an index, and the errors of joined_data.
+  /// Returns true. The first call reads or builds the indexes of all sets, and finds the partners. Throws setup_error
+  /// for a set without an index, and the errors of joined_data.
   bool uses_index(const index_use& use) const;
   /// Returns the run of a session. Requires an earlier call of uses_index() for a session of the same kind (with or
   /// without on_damage).

@@ -58,11 +58,12 @@ class joined_data : public shard_sets {
   std::string choice_text() const;
   /// Returns the size of the joined samples in all sets. The size is estimated from the share of joined samples.
   std::uint64_t size_bytes() const noexcept;
-  /// Returns a fingerprint. The upper half is for the first set, the lower half for the other sets and the partners.
+  /// Returns a fingerprint. The upper half identifies the first set, and the lower half the other sets and the
+  /// partners.
   std::uint64_t fingerprint() const noexcept { return fingerprint_; }
   /// Returns shard, key and offset of a sample in the first set.
   error_location location_of(const located_sample& s) const { return sets_[0]->location_of(in_set(s, 0)); }
-  /// If the members of a sample are separated in its shard, returns the location of another part of the sample.
+  /// Returns the location of another part of a sample whose members are not adjacent in its shard.
   std::optional<other_piece> other_piece_of(const error_location& sample) const;
   /// Throws setup_error if `then`, the fingerprint in a resume point, belongs to another join.
   void check_same(std::uint64_t then) const;
@@ -112,7 +113,7 @@ class joined_data : public shard_sets {
   void skip_missing();
   void count_shards();
   /// Reads the samples of one set. Leaves a record empty if the set does not have its sample. Returns the number of
-  /// samples that were read without an error, counted from the front. `failure` is the error of the next sample.
+  /// samples before the first error, which is stored in `failure`.
   std::size_t read_set(std::size_t set, std::span<const located_sample> samples, std::span<record> records,
                        std::exception_ptr& failure);
 

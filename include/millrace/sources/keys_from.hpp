@@ -5,10 +5,10 @@
 //
 // A text file contains one key in each line. Empty lines are skipped.
 // A file that ends in .jsonl or .ndjson contains an object in each line, as in quarantine lists. The object has the
-// string "key" and optionally the string "shard". The key then matches only in the shard with this file name. If a key
-// or a shard name is not UTF-8, "key_hex" or "shard_hex" contains its bytes in hexadecimal. A line with a shard and a
-// null key is a note about the shard, and is skipped. A truncated last line of a quarantine list, whose writer was
-// killed, is skipped, too.
+// string "key". If it also has the string "shard", the key matches only in the shard with this file name. If a key or a
+// shard name is not UTF-8, "key_hex" or "shard_hex" contains its bytes in hexadecimal. A line with a shard and a null
+// key is a note about the shard, and is skipped. A truncated last line of a quarantine list, whose writer was killed,
+// is skipped, too.
 // Files may be compressed like those of lines(). Patterns are those of list_shards(). In a folder, keys_from() reads
 // the same files as lines().
 // Errors: setup_error for missing files, unless allow_missing is set. data_error with file and line for a line of JSON

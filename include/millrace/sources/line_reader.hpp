@@ -52,8 +52,7 @@ class line_reader {
   /// Returns whether the last next() threw the error of one line. Then the next call returns the line after it.
   bool can_continue() const noexcept { return line_failed_; }
   /// Throws the error of the compressed stream if the stream is damaged within the next 64 MiB. Call it before you
-  /// report the error of a line, because a damaged stream contains wrong lines. After this call, no more lines can be
-  /// read.
+  /// report the error of a line. After this call, no more lines can be read.
   void check_rest();
 
   /// Adds the number of skipped empty lines to `counts`.
@@ -80,8 +79,8 @@ class line_reader {
   /// Throws data_error if the first chunk shows that the file contains no lines of text, for example an archive.
   void check_kind(std::string_view front) const;
 
-  /// Reads until `rest_` has a line end or the file ends. Moves earlier text to `pending_`. Returns false if it skipped
-  /// a line that is too long.
+  /// Reads until `rest_` has a line end or the file ends. Moves earlier text to `pending_`. Returns false after a line
+  /// that is too long.
   bool find_line_end();
 
   /// Skips the line that begins in `pending_` and `rest_`, without storing it.

@@ -5,8 +5,8 @@
 //
 // A document consists of one or more consecutive sequences of the index. Documents without tokens are omitted.
 // Cost: 8 bytes of memory for each document. The lengths and offsets of the sequences are read in pieces.
-// Errors: data_error with the name of the .idx file. The reasons are another version, a type that is not an integer, a
-// size that does not match the counts, or sequences that are not contiguous in the .bin file.
+// Errors: data_error with the name of the .idx file, if its version or type is not supported, or if it does not match
+// the .bin file.
 // Threads: pure functions. Source of the format: Megatron-LM, megatron/core/datasets/indexed_dataset.py.
 #pragma once
 

@@ -3,9 +3,8 @@
 //   mr::png(r["png"]);   // error: ... is unavailable: millrace: this name needs #include <millrace/pictures.hpp>
 //
 // Each function is declared here again, with a parameter to which any argument converts. The conversion is an error
-// unless the right header is included. Types are only declared here, and calls with options in braces do not match. In
-// both cases the compiler shows a line of this file, whose comment names the header. These declarations do not conflict
-// with the real ones, and overload resolution never prefers them.
+// unless the right header is included. For types, and for calls with options in braces, the compiler shows a line of
+// this file. Its comment names the header. Overload resolution never prefers these declarations to the real ones.
 // Cost: declarations only.
 #pragma once
 

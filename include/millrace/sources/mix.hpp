@@ -8,7 +8,7 @@
 //
 // Sources: mix(options, vector of weighted) mixes any number of sources of one type, such as one source for each file
 // of a long list. Each source may be followed by one shuffle, and after that by maps. The items of all sources must
-// have the same type after their maps. Without maps, this type is mixed_record: a record and the number of its source.
+// have the same type after their maps. Without maps, this type is mixed_record, a record with the number of its source.
 //
 // Weights: a weight is a number, or a function of the position in the run (flow/source_weight.hpp), for example for a
 // curriculum: weighted{web, source_weight::linear({{0, 0.9}, {1'000'000, 0.1}})}. A weight that is a function requires
@@ -18,9 +18,8 @@
 // samples delivered from each source. session::locate() names the source of a sample.
 //
 // Inner mixes: a source may itself be a mix of shards. The sources of this inner mix then become sources of the outer
-// mix, and are numbered at its position. The weight of each of them is its share of the inner mix, times the weight of
-// the inner mix. Both mixes need the same on_exhausted. Weight functions of both mixes receive the position in the run.
-// If an inner mix is followed by a shuffle, the inner mix is streamed.
+// mix. The weight of each of them is its share of the inner mix, times the weight of the inner mix. Both mixes need the
+// same on_exhausted. If a shuffle follows an inner mix, the inner mix is streamed.
 //
 // Streams: if one source is not shards(), or has shards without an index, all sources are streamed. The run must then
 // have only one process (read/mix/mix_streams.hpp). stats().sources and session::locate() are not available. The end of
@@ -150,8 +149,7 @@ stage_list<map_stage<Maps>...> maps_of(stage_list<map_stage<Maps>...> stages) {
   return stages;
 }
 
-/// Merges the thread options of the maps. All maps run in one stage. Therefore, if one map is blocking, all maps run on
-/// the threads for blocking maps.
+/// Merges the thread options of the maps. If one map is blocking, all maps run on the threads for blocking maps.
 template <class... Maps>
 void add_options(const stage_list<Maps...>& maps, map_options& o) {
   for_each(maps, [&](const auto& map) {
@@ -174,8 +172,8 @@ auto mixed_flow(Source source, std::uint64_t seed, First& first, Rest&... rest) 
       {}, std::move(source), seed, {map_stage<prepare>{{}, std::move(maps), of_maps}}};
 }
 
-/// Returns the flow of a mix with inner mixes. `parts` contains the maps of each argument of mix(). `of_maps` contains
-/// their merged options.
+/// Returns the flow of a mix with inner mixes. `parts` contains the maps of each argument, and `of_maps` their merged
+/// options.
 template <class Item, class Parts>
 auto nested_flow(mix_leaves leaves, std::uint64_t seed, Parts parts, const map_options& of_maps) {
   using source_type = mixed_shards<stream_list<shards_source>>;
@@ -190,7 +188,7 @@ inline auto nested_flow(const mix_leaves& leaves, std::uint64_t seed) {
   return flow<mixed_record, source_type>{{}, source_type(leaves.rule, seed, leaves.sources), seed};
 }
 
-/// Returns the maps of one argument of a mix with inner mixes. Merges their options into `o`.
+/// Returns the maps of one argument. Merges their options into `o`.
 template <class Flow>
 auto part_maps_of(Flow& part, map_options& o) {
   auto maps = maps_of(std::move(part.stages));

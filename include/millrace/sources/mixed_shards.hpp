@@ -64,10 +64,10 @@ class mixed_shards : public mix_streams<Streams> {
   /// Returns the sources, in the order of rule().sources.
   const std::vector<shards_source>& sources() const noexcept { return sources_; }
 
-  /// Returns whether a run uses the indexes of the sources. If a source has no index, returns false. If a source has an
-  /// error, throws the error. If several sources have no index or an error, the first of them decides.
+  /// Returns whether a run uses the indexes of the sources: false if a source has no index. Throws the errors of the
+  /// sources.
   bool uses_index(const index_use& use) const {
-    std::atomic<std::size_t> first = sources_.size();   // number of the first source without an index, or with an error
+    std::atomic<std::size_t> first = sources_.size();   // the first source that has no index, or an error
     std::vector<std::exception_ptr> errors(sources_.size());
     // If a source calls functions of the user, this thread must call all of them.
     const bool one_by_one = sources_.size() < concurrent_sources ||

@@ -79,11 +79,11 @@ struct shards_options {
   /// A file in the storage that describes all shards (examples/inspect --set-index). With it, shards need not be opened
   /// at the start. By default, set.millrace-index next to the shards of a storage is used, if it exists.
   std::string set_index{};
-  /// Receives the progress of a long listing, and a warning if indexes cannot be saved. By default, these notices go to
-  /// stderr, and notices about building indexes go to the session.
+  /// Receives the progress of a long listing, and a warning if indexes cannot be saved. By default, they are printed to
+  /// stderr.
   notice_function notice{};
-  /// For a session with on_damage: the maximum number of shards that are damaged at the start, or are missing but have
-  /// an index. By default, any number of shards may be damaged, and no shard may be missing.
+  /// For a session with on_damage: the maximum number of shards that are damaged or missing at the start. Missing
+  /// shards must have an index. By default, any number of shards may be damaged, and no shard may be missing.
   std::optional<std::size_t> damaged_shards_at_most{};
   std::optional<key_list> only{};   ///< keys of the samples to use; by default all are used
   key_list without{};               ///< keys of the samples to omit
@@ -92,8 +92,7 @@ struct shards_options {
   /// Returns how often a pass contains the sample. 0 omits the sample. The default is 1.
   std::function<std::size_t(std::string_view key, std::string_view shard)> repeats{};
   /// Returns the entry points of a field (offsets where its decoder may start), or no bytes. Many threads call it at
-  /// the same time, once for each payload of the shards whose indexes have no entry points. By default, no entry points
-  /// are built, and those in the indexes are used.
+  /// the same time. By default, no entry points are built, and those in the indexes are used.
   std::function<std::vector<std::byte>(std::string_view field, std::span<const std::byte> payload)> entries{};
 };
 
@@ -143,10 +142,10 @@ class shards_source {
   void expect(std::span<const std::size_t> shards) const { files_.expect(shards); }
   /// Returns the number of samples in a file next to the shard, or 0 if this file does not exist.
   std::uint64_t stated_samples(std::size_t shard) const;
-  /// If the members of a sample are separated in its shard, returns the location of another part of the sample. Reads
-  /// the headers of the shard again.
+  /// Returns the location of another part of a sample whose members are not adjacent in its shard. Reads the headers of
+  /// the shard again.
   std::optional<other_piece> other_piece_of(const error_location& sample) const;
-  /// Returns the meter of all reads of this source. The remaining time of the I/O threads counts as decompression.
+  /// Returns the meter of all reads of this source.
   read_meter& reads() const noexcept { return *reads_; }
   /// Returns the same source, but its reads are recorded in `meter`.
   shards_source watched_in(std::shared_ptr<read_meter> meter) const;

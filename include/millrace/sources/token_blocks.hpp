@@ -4,10 +4,9 @@
 //   const auto block = blocks.get({file, number}, [&](std::vector<std::byte>& bytes) { bytes = read(file, number); });
 //   blocks.has({file, number});                        // whether it is in memory
 //
-// If the limit is exceeded, the least recently requested block is evicted. If an evicted block is requested again, it
-// is read again. Errors: the errors of the reading function. In this case the block is not cached. Threads:
-// thread-safe. If several threads request the same block, one thread reads it, and the others wait. Lifetime: a block
-// exists as long as a pointer to it exists.
+// If the limit is exceeded, the least recently requested block is evicted. Errors: the errors of the reading function.
+// Threads: thread-safe. If several threads request the same block, one thread reads it, and the others wait. Lifetime:
+// a block exists as long as a pointer to it exists.
 #pragma once
 
 #include <millrace/base/random.hpp>

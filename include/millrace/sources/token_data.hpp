@@ -71,7 +71,8 @@ class token_data {
   void report(event_counts& counts) const noexcept {
     for (const token_windows& w : windows_) w.report(counts);
   }
-  /// Chooses how windows are read. Call it before the first read. Returns the maximum bytes of cached blocks.
+  /// Sets the order in which windows will be read. Call it before the first read. Returns the maximum bytes of cached
+  /// blocks.
   std::size_t expect(const expected_order& order);
   /// Announces to the storage the order in which files will be opened.
   void expect_shards(std::span<const std::size_t> files) const { files_.expect(files); }
@@ -125,7 +126,7 @@ class token_data::access {
   byte_source& source_of(std::size_t file);
 
   token_data* data_;
-  std::vector<std::unique_ptr<open_file>> open_;   // one file, or all files whose reads were announced
+  std::vector<std::unique_ptr<open_file>> open_;   // the open files
   std::size_t last_file_ = 0;                      // file and offset of the end of the last window
   std::uint64_t end_bytes_ = 0;
   bool is_sparse_ = false;                         // whether the windows are far apart

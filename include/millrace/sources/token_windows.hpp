@@ -46,7 +46,7 @@ class token_windows {
     return {layout_.first_byte + first * layout_.type.bytes,
             std::min<std::uint64_t>(rule_.length, left) * layout_.type.bytes};
   }
-  /// Returns the size of all windows in bytes. A shorter window counts as a complete window.
+  /// Returns the size of all windows in bytes.
   std::uint64_t window_bytes() const noexcept {
     return documents_ ? layout_.tokens * layout_.type.bytes : count_ * rule_.length * layout_.type.bytes;
   }

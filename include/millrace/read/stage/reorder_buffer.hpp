@@ -6,8 +6,8 @@
 //   bool moved = buffer.pass_on();                     // passes on samples while the next segment has space
 //
 // The shards of all epochs form one sequence. Each shard stores its samples in a queue until all previous shards are
-// finished. Then jitter_order (order/shard_order.hpp) shuffles its samples. As soon as the place of a sample is certain,
-// the buffer passes it to the next segment (group of stages). Samples before the resume point are dropped.
+// finished. Then jitter_order (order/shard_order.hpp) shuffles its samples. As soon as the place of a sample is
+// certain, the buffer passes it to the next segment (group of stages). Samples before the resume point are dropped.
 // Errors: an error of a shard ends the run. All samples before it are passed on, and the error replaces the next
 // sample. Threads: not thread-safe. The read stage locks its mutex for each call.
 #pragma once

@@ -16,7 +16,7 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 MILLRACE_INLINE bool is_shown_file(std::string_view name) noexcept { return !name.starts_with('.'); }
 
-/// Shortens `folder` to the part of it that is also the beginning of `other`. Both end with a slash, or are empty.
+/// Shortens `folder` to the folder that it has in common with `other`. Both end with a slash, or are empty.
 MILLRACE_INLINE void keep_common(std::string& folder, std::string_view other) {
   const auto differs = std::mismatch(folder.begin(), folder.end(), other.begin(), other.end()).first;
   folder.erase(differs, folder.end());

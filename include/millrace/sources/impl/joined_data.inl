@@ -257,7 +257,7 @@ MILLRACE_INLINE std::size_t joined_data::expect(const expected_order& order) {
   std::size_t cached_bytes = 0;
   for (std::size_t i = 0; i < sets_.size(); ++i) {
     const set_facts& f = facts_[i];
-    // It is useful to read neighboring samples together only if they are joined samples, and the order soon needs them.
+    // Reading neighboring samples together is useful only if most of them are joined samples.
     const bool is_near = 8 * f.neighbors >= 7 * f.used && 2 * f.used >= f.samples;
     cached_bytes += sets_[i]->expect({.window = is_near ? order.window : 1, .lanes = order.lanes,
                               .max_held_bytes = order.max_held_bytes - std::min(order.max_held_bytes, cached_bytes)});

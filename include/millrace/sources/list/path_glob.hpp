@@ -5,8 +5,8 @@
 //   mr::detail::fixed_folder("photos/**/*.jpg");                    // "photos/"
 //
 // A component "**" matches zero or more folders. As the last component, it matches all files below. A name that begins
-// with a dot is matched only by a component that begins with a dot, and never by "**" or "*". Other components follow
-// fnmatch(). Links to folders are followed. A link to a folder that contains the link is ignored.
+// with a dot is matched only by a component that begins with a dot. Other components follow fnmatch(). Links to folders
+// are followed. A link to a folder that contains the link is ignored.
 // Errors: io_error for a folder that cannot be read. Threads: any thread; no shared state. Cost: reads each folder
 // once.
 #pragma once
@@ -26,7 +26,7 @@ struct folder_rule {
   const char* hint;   ///< advice to the user about the accepted extensions
   bool ignore_missing = false;   ///< a missing file, or a glob without matches, is not an error
   std::size_t unreadable_at_most = 0;   ///< maximum number of unreadable or missing files
-  /// If true, a folder selects all files below it, and globs match only files.
+  /// Whether a folder selects all files below it, and globs match only files.
   bool recursive = false;
 };
 

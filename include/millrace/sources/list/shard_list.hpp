@@ -11,8 +11,8 @@
 // All other schemes need a storage (io/file/storage.hpp). Commands are never run. In a storage, a name that ends in "/"
 // is a folder.
 // Errors: setup_error for a glob or folder without shards, and for shards that are missing, unreadable or not regular
-// files. All shards are checked before any is read, and the message names the first ones that fail. io_error for a
-// folder that cannot be read. Threads: any thread; no shared state.
+// files. All shards are checked before any is read. io_error for a folder that cannot be read. Threads: any thread; no
+// shared state.
 #pragma once
 
 #include <millrace/base/version.hpp>

@@ -6,8 +6,7 @@
 //
 // Searches next to each shard for DALI's "<name up to its first dot>.idx" and for OpenCLIP's "sizes.json". If
 // `wids_file` is set, the function also reads the members "url" and "nsamples" of that JSON file. If two files have
-// different numbers, the number is unknown. The offsets in these files are not used, because the offsets of wds2idx are
-// wrong for pax headers and for long names.
+// different numbers, the number is unknown. The offsets in these files are not used.
 // Errors: data_error with file and offset for a file with invalid content; io_error for a file that cannot be read.
 // Threads: any thread; no shared state.
 // Formats: DALI, "Creating an Index" (wds2idx); webdataset/wids, "wids-shard-index-v1"; JSON as in RFC 8259.
@@ -38,8 +37,8 @@ namespace detail {
 
 inline std::string_view name_in_folder(std::string_view path) noexcept { return path.substr(path.rfind('/') + 1); }
 
-/// Returns the content of a file, or nothing if it is not a regular file. If the file is longer than `max_bytes`,
-/// returns its first `max_bytes` bytes, or a few more.
+/// Returns the content of a file, or nothing if it is not a regular file. Returns about `max_bytes` bytes of a longer
+/// file.
 std::optional<std::string> small_file(const storage& at, const std::string& path,
                                       std::size_t max_bytes = std::size_t{64} << 20);
 

@@ -6,11 +6,10 @@
 //   const mr::entry_points all = mr::make_entry_points("train-{000..146}.tar", make);
 //   std::printf("%llu fields, %.1f %% of the shards\n", all.fields, 100 * all.share());
 //
-// shards() then delivers the entry points together with their fields (bytes::entries()). A CRC-32C protects each
-// payload and its entry points. The shards and the data read from them do not change. Alternatively, the option
-// `entries` of shards() creates entry points at the first start. Shards whose indexes have entry points are skipped.
-// Therefore, if a call was interrupted, the next call continues. An index file is replaced in one step. Entry points
-// that need more bytes than their payload are omitted.
+// shards() then delivers the entry points together with their fields (bytes::entries()). The shards do not change.
+// Alternatively, the option `entries` of shards() creates entry points at the first start. Shards whose indexes have
+// entry points are skipped. Therefore, if a call was interrupted, the next call continues. Entry points that need more
+// bytes than their payload are omitted.
 // Errors: the errors of shards() with an index; io_error if an index cannot be written; the exceptions of `make`.
 // Threads: starts threads, which call `make` concurrently.
 #pragma once

@@ -6,11 +6,9 @@
 //   auto far = mr::write_set_index("s3://photos/*.tar", "set.millrace-index", {.storage = mr::remote()});
 //   auto flow = mr::shards("s3://photos/train-{000..146}.tar", {.storage = mr::remote()});   // finds the set index
 //
-// For each shard, the file contains its size, the number of its samples, the digest of its members and, if it is in a
-// storage, its version. The set index of local shards has no versions. If you copy it to a storage together with the
-// shards, the version of each shard is requested when the shard is first read. Missing indexes are built. Shards that
-// cannot have an index, because they are compressed or damaged, are omitted. If an earlier writer of the same set index
-// was killed, its temporary file is removed.
+// For each shard, the file contains its size, the number of its samples and the digest of its members. For shards in a
+// storage, it also contains their version. You may copy the set index of local shards to a storage together with the
+// shards. Missing indexes are built. Compressed and damaged shards are omitted, because they cannot have an index.
 // Errors: the errors of shards() with an index; io_error if the file cannot be written.
 // Threads: starts threads and waits for them.
 // Format: io/index/format/set_index.hpp.

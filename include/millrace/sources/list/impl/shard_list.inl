@@ -134,8 +134,7 @@ MILLRACE_INLINE std::string working_directory_hint(std::string_view path) {
                                  : std::string());
 }
 
-/// If a missing path has a number, and a file with the same number but other leading zeros exists, returns this file.
-/// Otherwise returns "".
+/// Returns an existing file whose name differs from the missing path only in leading zeros, or "".
 MILLRACE_INLINE std::string with_other_zeros(const std::string& path) {
   constexpr const char* digits = "0123456789";
   const std::size_t end = path.find_last_of(digits) + 1;   // without a digit, npos + 1 is 0
