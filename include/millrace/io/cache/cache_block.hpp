@@ -7,8 +7,7 @@
 //
 // A file consists of a head, zeros up to a multiple of 4 KiB, and the data. The head contains its own CRC-32C, and a
 // CRC-32C for each chunk (64 KiB) of data. Each read checks the chunks that it reads from, so damaged data is never
-// returned. The numbers in the head have the byte order of the machine. Therefore a cache cannot be moved to a machine
-// with another byte order.
+// returned. The numbers in the head have the byte order of the machine.
 // Errors: none; an unreadable block counts as damaged. Threads: one thread at a time per open block.
 #pragma once
 
@@ -48,8 +47,7 @@ struct cache_block_head {
   std::vector<std::uint32_t> checksums{};   ///< CRC-32C of each chunk
 };
 
-/// Returns the bytes of the head, including the zeros before the data. Their number depends only on the lengths of name
-/// and version, and on the number of checksums.
+/// Returns the bytes of the head, including the zeros before the data.
 std::string bytes_of_head(const cache_block_head& head);
 /// Returns the checksum of each chunk of `data`.
 std::vector<std::uint32_t> checksums_of_chunks(std::span<const std::byte> data, std::uint64_t chunk_bytes);

@@ -74,8 +74,8 @@ class cache_folder {
   /// Removes a damaged block.
   void drop_damaged(const cached_object& object, std::uint64_t number, const cache_block& block);
   /// Waits until this thread has to fetch the block, another thread or process has fetched it, or the wait limit is
-  /// reached. Evicts other blocks if the new block needs their space. If `waits` is false and another process is
-  /// fetching the block, returns at once, with has_appeared() true although the block is not complete yet.
+  /// reached. Evicts other blocks if necessary. If `waits` is false, does not wait for another process. has_appeared()
+  /// is then true before the block is complete.
   cache_turn acquire_turn(const cached_object& object, std::uint64_t number, bool waits = true);
   /// Writes a block. Requires that the turn's is_mine() is true. Returns false if the write fails.
   bool store(cache_turn& turn, const cached_object& object, std::uint64_t number, std::span<const std::byte> data);

@@ -126,7 +126,7 @@ class cache_ledger {
   bool publish(const std::string& part, const std::string& path);
   /// Removes the open file `file`, unless the path now names another file.
   void remove(const std::string& path, int file);
-  /// Reports a failure, and starts a pause. `reason` is an errno.
+  /// Reports a failure, and starts a pause. `reason` is an errno value.
   void report_failure(const std::string& problem, int reason);
 
  private:

@@ -8,8 +8,7 @@
 //   plan.closed(names[0]);                                 // a reader has finished the file
 //
 // Each call of expect() adds a list. The plan alternates between the lists and keeps the order of each list. It limits
-// the prefetched bytes of files that no reader has closed yet. Otherwise prefetching could evict blocks that readers
-// need sooner.
+// the prefetched bytes that no reader has used yet.
 // Errors: none. Threads: any number of threads.
 #pragma once
 
@@ -34,7 +33,7 @@ class cache_plan {
  public:
   explicit cache_plan(std::uint64_t limit_bytes) : limit_bytes_(limit_bytes) {}
 
-  /// Adds a list. Discards the oldest lists, which may belong to readers that stopped early, if there are too many.
+  /// Adds a list. If there are too many lists, discards the oldest ones.
   void expect(std::span<const std::string> names) {
     {
       const std::lock_guard lock(mutex_);

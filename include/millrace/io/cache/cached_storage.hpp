@@ -74,8 +74,7 @@ class cached_file final : public stored_file {
 
   /// Fetches a block into the cache unless it is cached. Returns false if the block cannot be stored.
   bool prefetch(std::uint64_t block);
-  /// Marks this file as opened by a prefetching thread. Its destructor then does not report that a reader has finished
-  /// the file.
+  /// Marks this file as opened by a prefetching thread, not by a reader.
   void mark_as_prefetch() noexcept { is_readers_ = false; }
   /// Returns the number of blocks of the file.
   std::uint64_t blocks() const noexcept;

@@ -4,10 +4,9 @@
 //   const auto is_shard = [](std::string_view final_name) { return final_name.ends_with(".tar"); };
 //   mr::detail::remove_abandoned_files("out/", mr::detail::posix_files(), is_shard);
 //
-// A live writer holds a lock on its file. The system releases the lock when the process ends for any reason. On some
-// file systems, other machines do not see the lock. Therefore the file name contains the id of the running kernel
-// (kernel_id()). All containers of a machine have the same id, and each boot creates a new id. Only files with the id
-// of the running kernel are removed. Files of other machines, and files from before a reboot, stay.
+// A live writer holds a lock on its file. The system releases the lock when the process ends. The file name contains
+// the id of the running kernel (kernel_id()), because other machines may not see the lock. Only files with the id of
+// the running kernel are removed. Files of other machines, and files from before a reboot, stay.
 // Errors: none. A file that cannot be examined stays. Threads: any thread.
 #pragma once
 
@@ -48,8 +47,7 @@ inline std::string_view final_name_of(std::string_view temporary, std::string_vi
   return is_own ? temporary.substr(0, dot) : std::string_view{};
 }
 
-/// Removes the file unless a writer holds its lock. After this function has opened the file, and before it has locked
-/// the file, the writer may rename the file. Then the path is missing or names another file, and nothing is removed.
+/// Removes the file, unless a writer holds its lock or renames it.
 template <class Files>
 void remove_if_abandoned(const std::string& path, const Files& files) noexcept {
   const int file = files.open(path.c_str(), O_WRONLY | O_NONBLOCK | O_NOFOLLOW);

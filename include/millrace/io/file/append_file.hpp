@@ -35,8 +35,8 @@ class append_file {
   /// Returns the size of the file.
   std::uint64_t size_bytes() const;
 
-  /// Appends one record with one write(). If the system accepts only a part (full disk, signal), further calls write
-  /// the rest. If a call fails, append() removes the written part and throws io_error.
+  /// Appends one record, if possible with one write(). If a call fails, append() removes the written part and throws
+  /// io_error.
   void append(std::string_view record);
 
   /// Returns the bytes [from, from + size_bytes) of the file.

@@ -54,16 +54,15 @@ class atomic_file {
  private:
   static constexpr std::size_t buffer_bytes = std::size_t{1} << 20;
 
-  /// Locks the file. Returns false if another process locked the file first. The other process considers the file
-  /// abandoned, and removes it. Returns true on a file system without locks, because no other process can lock the file
-  /// there.
+  /// Locks the file. Returns false if another process has locked the file, and therefore removes it as abandoned.
+  /// Returns true on a file system without locks.
   bool is_mine() const;
 
   void flush();
 
   void write(std::span<const std::byte> data);
 
-  /// Flushes the folder, because otherwise a crash may lose the new name. Does nothing on file systems without support.
+  /// Flushes the folder, because otherwise a crash may lose the new name.
   void sync_folder();
 
   void abandon() noexcept;

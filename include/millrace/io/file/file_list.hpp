@@ -3,8 +3,8 @@
 //   const mr::detail::file_list files({"train-000.tar", "train-001.tar"}, mr::storage());
 //   files.size_bytes(0);   files.changed(0);   files.open(0, meter);
 //
-// The constructor requests the size and version of each file from a storage, on up to 32 threads, and caches the
-// answers. A deferred list does this at its first use. The status of local files is read on each call.
+// The constructor requests the size and version of each file from a storage, and caches the answers. A deferred list
+// does this at its first use. The status of local files is read on each call.
 // Errors: setup_error if a storage does not have all files (the message names the first three). io_error if the status
 // of a local file cannot be read.
 // Threads: immutable; any thread.

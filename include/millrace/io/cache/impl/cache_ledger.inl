@@ -115,7 +115,7 @@ MILLRACE_INLINE cache_ledger::cache_ledger(const cache_options& o, cache_counts&
     counts_.report_trouble("the run continues without a cache: " + e.message());
   }
   if (!usable_) return;
-  // This lock has a longer limit, because each process of a machine scans the files at its start, and scans are slow.
+  // This lock has a longer limit, because each process scans the files at its start, and scans are slow.
   const scoped_lock lock(*this, 5 * lock_patience_ns);
   if (lock) write_used(evict(0, 0));
 }
@@ -128,7 +128,7 @@ MILLRACE_INLINE bool cache_ledger::create_root() {
   };
   if (::mkdir(root_.c_str(), 0700) != 0 && errno != EEXIST) return fails("cannot create");
   if (::lstat(root_.c_str(), &status) != 0) return fails("cannot read");
-  // If another user owned the folder, that user could supply any bytes with correct checksums.
+  // Another user who owned the folder could supply any bytes, with correct checksums.
   errno = ENOTDIR;
   if (!S_ISDIR(status.st_mode)) return fails("cannot use");
   errno = EPERM;
@@ -165,7 +165,7 @@ MILLRACE_INLINE std::optional<std::uint64_t> cache_ledger::read_used() const noe
 MILLRACE_INLINE void cache_ledger::write_used(std::uint64_t used) noexcept {
   const std::uint64_t numbers[2] = {used, mix_bits(used + 1)};
   if (::pwrite(file_.get(), numbers, sizeof numbers, 0) == sizeof numbers) return;
-  // Without a stored number, each new block causes a scan of all files. The scan is slow, but its result is correct.
+  // Without a stored number, each new block causes a scan of all files.
   if (::ftruncate(file_.get(), 0) != 0) usable_ = false;
 }
 

@@ -11,8 +11,7 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 namespace foreign_files {
 
-/// A front that is shorter than a chunk is the complete file. Otherwise the size of the file is unknown. In this case,
-/// offsets inside the file are not checked against its size.
+/// A front that is shorter than a chunk is the complete file. Otherwise the size of the file is unknown.
 MILLRACE_INLINE file_kind kind_of_front(std::string_view front) noexcept {
   constexpr std::size_t inspected_bytes = 1'024, chunk_bytes = std::size_t{64} << 10;
   const std::string_view begin = front.substr(0, inspected_bytes);

@@ -37,8 +37,7 @@ class key_table {
   void sort();
 
   std::size_t size() const noexcept { return entries_.size(); }
-  /// Returns the number of the entry for this key in this shard, or `none` if no entry matches. `shard` is a path or a
-  /// file name.
+  /// Returns the number of the entry that matches this key and shard, or `none`. `shard` is a path or a file name.
   std::size_t find(std::string_view key, std::string_view shard) const noexcept;
   /// Returns the key of an entry.
   std::string_view key(std::size_t number) const noexcept { return key_of(entries_[number]); }

@@ -60,7 +60,7 @@ class chosen_samples {
   std::uint64_t id_of(std::uint64_t shard, std::uint32_t position) const noexcept;
 
  private:
-  // Distinct from the stream keys of a stage's outputs.
+  // Differs from the keys of a stage's outputs.
   static constexpr std::uint64_t repeats_stream = ~std::uint64_t{3};
 
   std::uint32_t all_ = 0;
@@ -77,8 +77,7 @@ class choice_search {
   /// Returns the chosen samples of the next shard. `shard` is the shard's name.
   chosen_samples choose(const shard_index& index, std::string_view shard);
 
-  /// Returns a checksum of the choices so far: of the ordinal of each shard, and the number and uses of each sample.
-  /// Returns 0 if all samples are used once.
+  /// Returns a checksum of the choices so far. Returns 0 if all samples are used once.
   std::uint64_t checksum() const noexcept { return every_sample_once_ ? 0 : checksum_ | 1; }
   /// Returns a sentence about the listed keys that no shard contained so far, with examples of keys in the shards.
   /// Returns "" if the shards contain all listed keys.
@@ -100,7 +99,7 @@ class choice_search {
   static std::string_view first_missing(const key_search& search) noexcept;
   static void append_missing(std::string& text, const char* option, const key_search& search);
   std::size_t times(std::string_view key, std::string_view shard);
-  /// Determines, for each field of a shard, which requirements of sample_choice::having it satisfies (bits_).
+  /// Determines which requirements of sample_choice::having each field of a shard satisfies.
   void find_fields(const shard_index& index);
   bool has_fields(const shard_index& index, const indexed_sample& sample) const noexcept;
 

@@ -5,10 +5,9 @@
 //   mr::detail::built_entries result = mr::detail::build_entries(job, index);   // index.entries() has their locations
 //   mr::detail::store_index(path, index, &result.pieces);
 //
-// The function reads all payloads. Therefore it also records the checksums of all payloads in the index. If a sample is
-// unreadable or does not match its checksum, it gets no entry points, and is counted. Entry points that need more bytes
-// than their payload are omitted, because they save nothing. Entry points after the first 4 GiB of a shard are also
-// omitted.
+// The function reads all payloads, and also records their checksums in the index. A sample that is unreadable or does
+// not match its checksum gets no entry points, and is counted. Entry points that need more bytes than their payload are
+// omitted, and so are those after the first 4 GiB of a shard.
 // Memory: all entry points of the shard until they are stored, and a few samples for each thread.
 // Errors: io_error if the shard cannot be read, and exceptions of `build`. Threads: starts threads, which call `build`
 // concurrently, and waits for them.

@@ -50,8 +50,7 @@ enum class index_file_state {
   good,
   missing,
   stale,     ///< for a shard of another size, or from another library version or kind of machine
-  /// For a shard of the same size, but with another modification time. The checksums of members with unchanged offset
-  /// and size are valid.
+  /// For a shard of the same size, but with another modification time. Checksums of unmoved members can be reused.
   touched,
   damaged
 };
@@ -90,8 +89,7 @@ unique_fd open_index(const std::string& path, int flags) noexcept;
 /// Fills `buffer`. Returns false if the file ends early (errno is 0), or a read fails (errno is the reason).
 bool read_index(const unique_fd& file, std::uint64_t offset_bytes, std::span<std::byte> buffer) noexcept;
 
-/// Reads and checks the head of the index. Returns the state, and the reason, which is empty if the state is `good`. If
-/// the state is `touched`, the head is valid.
+/// Reads and checks the head of the index. Returns the state, and the reason, which is empty if the state is `good`.
 std::pair<index_file_state, std::string> read_index_head(const unique_fd& file, const std::string& path,
                                                          const shard_identity& shard, index_front& front);
 
@@ -116,7 +114,7 @@ struct index_summary {
   bool without_end_marker = false;   ///< true if the shard is complete, but has no end marker
   bool entries_built = false;         ///< true if all payloads were searched for entry points
   bool entries_in_storage = false;   ///< true if the index is stored next to its shard in a storage
-  bool identified = true;   ///< false if the shard's size and time were not requested yet; the time is then unknown
+  bool identified = true;   ///< false if the shard's size and time are not known yet
   bool of_set_index = false;         ///< true if the head is from a set index (set_index.hpp)
   std::uint64_t entry_bytes = 0;     ///< size of the entries of all members
   shard_identity shard{};            ///< recorded size and time of the shard
@@ -125,20 +123,20 @@ struct index_summary {
 /// Reads the head of an index. Throws io_error if the file cannot be read.
 index_summary summarize_index(const std::string& path, const shard_identity& shard);
 
-/// Loads the index that is stored next to a shard of a storage. In the result, the identity contains the expected size
-/// of the shard, and a time without meaning. The state indicates whether the index is valid. `file_bytes` is the
-/// expected size of the index file, or 0 if it is unknown. Throws io_error if the file cannot be read.
+/// Loads the index that is stored next to a shard of a storage. The state indicates whether the index is valid. The
+/// time in the identity has no meaning. `file_bytes` is the expected size of the index file, or 0. Throws io_error if
+/// the file cannot be read.
 loaded_index load_stored_index(const storage& at, const std::string& shard, std::uint64_t file_bytes = 0);
 /// Reads the head of the index next to a shard of a storage. If the state is `good`, `identified` is false.
 index_summary summarize_stored_index(const storage& at, const std::string& shard);
 
-/// Copies the checksums in the file to `index`. Writes the index if the file does not contain all of it. Does nothing
-/// for a compressed shard. Throws io_error if the file cannot be read or written. `entries` are the bytes that
-/// index.entries() describes. If `entries` is null, copies the entries in the file.
+/// Copies the checksums in the file to `index`. Writes the index if the file lacks a part of it. Does nothing for a
+/// compressed shard. Throws io_error if the file cannot be read or written. `entries` are the bytes that
+/// index.entries() describes; null to copy those in the file.
 stored_index store_index(const std::string& path, shard_index& index, const entry_pieces* entries = nullptr);
 
-/// Removes temporary index files that killed processes left in the folder of this index (abandoned_files.hpp). Reads
-/// the complete folder. Therefore, call it once before many calls of store_index().
+/// Removes temporary index files that killed processes left in the folder of this index (abandoned_files.hpp). Call it
+/// once before many calls of store_index().
 void remove_abandoned_indexes(const std::string& path);
 
 }}}  // namespace millrace::detail

@@ -66,8 +66,7 @@ struct entries_head {
 };
 static_assert(std::has_unique_object_representations_v<entries_head>);
 
-/// The beginning of a file. Without entry points, the columns follow the index_head directly, and there is no
-/// entries_head.
+/// The beginning of a file. The entries_head is missing without entry points.
 struct index_front {
   index_head head{};
   entries_head entries{};
@@ -79,8 +78,7 @@ struct index_front {
 };
 static_assert(std::has_unique_object_representations_v<index_front>);
 
-/// Returns the bytes of the index file, without the entries of members. If other threads learn checksums during the
-/// call, the bytes may not contain these checksums.
+/// Returns the bytes of the index file, without the entries of members.
 std::vector<std::byte> index_bytes(const shard_index& index);
 
 /// Returns the offset of the entries in an index file with entry points.

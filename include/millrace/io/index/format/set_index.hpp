@@ -72,8 +72,8 @@ class set_index {
     std::size_t nearby = 0;
     return find_from(nearby, shard);
   }
-  /// Returns the same as find(). Faster if the caller passes the same `nearby` variable (initially 0) for shards in
-  /// sorted order.
+  /// Returns the same as find(). Faster for shards in sorted order. Pass the same variable `nearby`, initially 0, in
+  /// all calls.
   std::optional<set_index_shard> find_from(std::size_t& nearby, std::string_view shard) const;
 
  private:

@@ -33,10 +33,10 @@
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 // The locations, in the index file of a shard, of the entry points of the shard's payloads.
-// An entry point is a position in a payload at which its decoder may start. The entry points of a payload are stored as
-// a sequence of bytes, called its entries. Only the function that builds the entries and the decoder know the format of
-// these bytes. In the file, a CRC-32C over payload and entries precedes the entries. Entries are never longer than
-// their payload, and all entries of a shard together have less than 4 GiB.
+// An entry point is a position in a payload at which its decoder may start. The entries of a payload are the bytes that
+// encode its entry points. Their format depends on the decoder. In the file, a CRC-32C over payload and entries
+// precedes the entries. Entries are never longer than their payload. All entries of a shard together have less than 4
+// GiB.
 // Memory: 4 bytes for each member (file of the archive) of a shard with entries. The entries stay in the file.
 
 /// The ranges of all entries of a shard.
@@ -165,8 +165,7 @@ class shard_index {
   const shard_identity& identity() const noexcept { return facts_.identity; }
   /// Sets the size and time of the shard.
   void identify(const shard_identity& identity) noexcept { facts_.identity = identity; }
-  /// Returns a digest of the members' names, sizes and offsets. It does not depend on the shard's name and time, or on
-  /// payloads.
+  /// Returns a digest of the members' names, sizes and offsets.
   std::uint64_t fingerprint() const noexcept { return facts_.fingerprint; }
   /// Returns the description of the damage, or "" if the shard is not damaged.
   std::string_view damage() const noexcept { return columns_.damage(); }
@@ -176,7 +175,7 @@ class shard_index {
   /// Returns the number of members of all samples.
   std::uint32_t members() const noexcept { return columns_.counts.members; }
   /// Counts the samples with the key of an earlier sample, and stores the count in facts().counters. An index file does
-  /// not contain this count. Cost: one comparison per key, and a sort of all keys if they are not in order.
+  /// not contain this count.
   void count_returning_keys();
   /// Returns the number of different fields.
   std::uint32_t fields() const noexcept { return columns_.counts.fields; }
@@ -216,8 +215,7 @@ class shard_index {
  private:
   static constexpr std::uint64_t block_bytes = tar_block_bytes;
 
-  /// Returns whether a member has the same key, field, offset and size. For members in several pieces, the fingerprint
-  /// decides.
+  /// Returns whether a member has the same key, field, offset and size.
   static bool is_unmoved(const indexed_member& now, const indexed_member& then, bool same_fingerprint) noexcept;
 
   shard_facts facts_{};

@@ -26,8 +26,7 @@ class shard_index_builder {
   /// Adds the next member to its sample. Counts a member that does not belong to a sample as skipped.
   void add(const tar_member& member);
 
-  /// Marks the payload of the last member as not stored in one piece. Its header then does not state the location of
-  /// the payload.
+  /// Marks the payload of the last member as stored in several pieces.
   void mark_last_as_pieces() noexcept;
 
   /// Sets the number of names whose encoding libarchive did not convert (tar_reader::unconverted_names()).
@@ -35,7 +34,7 @@ class shard_index_builder {
   /// Sets the number of missing end markers, which is 0 or 1.
   void count_missing_end_markers(std::uint64_t count) noexcept { facts_.counters.missing_end_markers = count; }
 
-  /// Closes the open sample as complete if the damaged member `name` would begin the next sample.
+  /// Completes the open sample if the damaged member `name` would begin the next sample.
   void end_sample_before(std::string_view name);
 
   /// Returns the index of a complete shard.

@@ -6,8 +6,8 @@
 //                                                                              .is_local = false});
 //   const bool alone = size.held_bytes == 0;              // true: each sample is read separately
 //
-// On a local disk, only small samples are read in blocks. A request to a remote storage costs more. Therefore larger
-// samples of a remote storage are also read in blocks of up to eight samples, if the memory suffices.
+// On a local disk, only small samples are read in blocks. In a remote storage, larger samples are also read in blocks
+// of up to eight samples, because each request is expensive.
 // Errors: none. Threads: pure functions; any thread.
 #pragma once
 
@@ -21,7 +21,7 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 /// The order in which samples will be requested.
 struct expected_order {
-  std::uint64_t window = 0;   ///< maximum distance that a shuffle moves a sample, in samples of all lanes of this rank
+  std::uint64_t window = 0;   ///< shuffle window, in samples of all lanes of this rank
   std::uint64_t lanes = 1;            ///< lanes (parts of the order) that are read concurrently
   std::size_t max_held_bytes = 0;    ///< maximum memory for samples that are read before they are requested
 };
@@ -48,9 +48,8 @@ struct block_size {
   /// Returns the sizes for an order and a data set.
   static block_size choose(const expected_order& order, const data_set& data) noexcept {
     if (order.window <= 1 || data.samples == 0 || data.sample_bytes > largest_sample(data.is_local)) return {};
-    // A block stays in memory from the first request to one of its samples until its last sample is delivered. A lane
-    // may begin and end inside a block. The factor 2 is a reserve: blocks may be larger than their content, and threads
-    // may overtake each other. If I/O threads share a lane, each reads at a different position, as in separate lanes.
+    // A block stays in memory from the first request to one of its samples until its last sample is delivered. The
+    // factor 2 is a reserve: blocks may be larger than their content, and threads may overtake each other.
     const std::uint64_t window = std::min(order.window, data.samples);
     const std::uint64_t places = std::max(order.lanes, min_places);
     for (std::uint64_t together = data.is_local ? 1 : max_samples; together > 0; together /= 2) {

@@ -61,9 +61,8 @@ class indexed_reader {
   /// Sets the pool of later reads. Must not be called during a read.
   void set_pool(block_pool& pool) noexcept { pool_ = &pool; }
 
-  /// Reads the samples `numbers` into `records`, which has the same size. Returns the number of samples that were read
-  /// without an error, counted from the front of `numbers`. If this is less than numbers.size(), failure() returns the
-  /// error of the next sample.
+  /// Reads the samples `numbers` into `records`, which has the same size. Returns the number of samples before the
+  /// first error, which failure() returns.
   std::size_t read(std::span<const std::uint32_t> numbers, std::span<record> records);
 
   /// Announces to the source the bytes that read() will need for these samples. `numbers` must be in ascending order.
@@ -71,17 +70,17 @@ class indexed_reader {
 
   /// Returns the error of the first failed sample of the last read(), or null if no sample failed.
   std::exception_ptr failure() const noexcept { return failure_; }
-  /// Returns and clears failure(), because the error and the reader may move to different threads.
+  /// Returns and clears failure().
   std::exception_ptr take_failure() noexcept { return std::exchange(failure_, nullptr); }
 
   /// Returns one sample. Throws the error of the sample if it cannot be read.
   record read_one(std::uint32_t number);
 
-  /// Throws the error that shard_reader throws after the last good sample. Requires a shard that is damaged according
+  /// Throws the error that shard_reader throws after the last good sample. Requires that the shard is damaged according
   /// to its index.
   [[noreturn]] void throw_damage();
 
-  /// Throws the error that shard_reader throws with the option `strict`. Requires a shard without an end marker
+  /// Throws the error that shard_reader throws with the option `strict`. Requires that the shard has no end marker
   /// according to its index.
   [[noreturn]] void throw_missing_end_marker();
 
@@ -125,12 +124,10 @@ class indexed_reader {
 
   void begin_block();
 
-  /// Adds a sample to the current block. Returns false, without changes, if the sample does not fit into this block or
-  /// any block.
+  /// Adds a sample to the current block. Returns false, without changes, if it does not fit.
   bool add(std::size_t position, std::uint32_t number);
   void add_part(std::uint32_t number, const indexed_member& member);
-  /// Returns the offset of a payload in the block. A gap that is small compared with the previous payload is also
-  /// stored in the block, because an additional buffer would cost more.
+  /// Returns the offset of a payload in the block. Small gaps are also stored in the block.
   std::size_t place_of(const indexed_member& member, const piece& in) const noexcept;
   void finish_block();
   void fill_block();

@@ -60,7 +60,8 @@ struct index_build_options {
   index_file_options files{};
   bool store = true;              ///< writes new indexes to files; if false, they are in memory only
   bool heads_only = false;       ///< reads only the heads of valid indexes of complete shards
-  /// Number of threads. 0 means one for each usable core, but at most eight without `entries`, and 64 for a storage.
+  /// Number of threads. 0 selects the default: at most eight, but 64 for a storage, and one for each core with
+  /// `entries`.
   unsigned threads = 0;
   notice_outlet* notices = nullptr;   ///< receives progress and stalls; if null, only stalls are reported, on stderr
   std::uint64_t report_after_ns = 10'000'000'000;   ///< minimum length of a stall that is reported (sync/slow_step.hpp)
@@ -112,7 +113,7 @@ enum class index_outcome {
   touched,            ///< built again with the checksums of its file, because the shard's time has changed
   built,              ///< built, because its file was missing or not valid
   older_of_damaged,   ///< loaded from its file, which was written before the shard was damaged
-  cut                 ///< built from a damaged shard; the index file is not replaced, because it has more samples
+  cut                 ///< built from a damaged shard; the older index file has more samples, and is not replaced
 };
 
 /// The index of one shard.
@@ -147,8 +148,8 @@ class index_builder {
   void report_scan() const;
   /// Adds the index or the head of a shard to the result.
   void process(std::size_t shard, block_pool& pool);
-  /// Returns the size and time of a shard. If the shard cannot be read, but has an older index, adds this index and
-  /// returns nothing.
+  /// Returns the size and time of a shard. Returns nothing if the shard cannot be read; then adds its older index, if
+  /// it has one.
   std::optional<shard_identity> identify(std::size_t shard, const std::string& index_file);
   /// If a damaged shard has an index from before the damage, and the options allow it, adds this index and returns
   /// true.
@@ -159,8 +160,8 @@ class index_builder {
   /// Builds and stores the index of a shard. `before` is the result of loading the file, whose state is not `good`.
   index_result build(std::size_t shard, const std::string& index_file, const shard_identity& identity,
                     const loaded_index& before, block_pool& pool);
-  /// Sets the outcome if the index file has samples of a damaged shard that the new index lacks. If the options allow
-  /// it, replaces the new index with the index in the file.
+  /// Compares the index of a damaged shard with its older index file, which may have more samples. Sets the outcome. If
+  /// the options allow it, uses the older index.
   void compare_with_older(const std::string& index_file, index_result& built) const;
   void add_head(std::size_t shard, const index_summary& head);
   /// Removes the temporary files of killed processes from the folder of the index, once for each folder.
@@ -193,7 +194,7 @@ class index_builder {
   std::size_t threads_ = 1;
   unsigned threads_of_shard_ = 1;   // threads that build the entry points of a shard
   std::atomic<std::size_t> next_{0};
-  std::atomic<std::size_t> failed_from_{~std::size_t{0}};   // shards from this number on are not started
+  std::atomic<std::size_t> failed_from_{~std::size_t{0}};   // shards from this number on are not processed
   std::mutex mutex_;                                        // guards all members below
   shard_indexes result_;
   std::exception_ptr failure_;

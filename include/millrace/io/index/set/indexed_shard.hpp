@@ -8,7 +8,7 @@
 //
 // Errors: the errors of index_of(). data_error if the index is for another shard.
 // Threads: any thread may call load(), is_loaded() and check_same(). Set the head, the index and the damage before
-// these calls. index() and has_learned() must not be called during the first load().
+// these calls.
 #pragma once
 
 #include <millrace/base/error.hpp>
@@ -70,8 +70,7 @@ class indexed_shard {
     const state* const now = used_.load(std::memory_order_acquire);
     return now && now->index && now->index->known_checksums() > now->known_checksums;
   }
-  /// Returns the number of samples with the key of an earlier sample. Only the first call after the index was loaded
-  /// returns this number. Later calls return 0.
+  /// Returns the number of samples with the key of an earlier sample. Later calls return 0.
   std::uint64_t exchange_returning_keys() noexcept {
     state* const now = used_.load(std::memory_order_acquire);
     return !now || now->returning_keys.load(std::memory_order_relaxed) == 0 ? 0 : now->returning_keys.exchange(0);

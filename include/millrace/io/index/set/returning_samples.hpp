@@ -51,8 +51,8 @@ class returning_samples {
   std::size_t shard_ = 0;
 };
 
-/// If the members of one sample are separated in a shard, the index has several samples with their key. Returns the
-/// first of these samples that does not begin at `own_offset_bytes`, or nothing.
+/// Returns the first sample with the key that does not begin at `own_offset_bytes`, or nothing. Such samples exist if
+/// the members of a sample are not adjacent in a shard.
 inline std::optional<other_piece> find_other_piece(const shard_index& index, std::string_view key,
                                                    std::uint64_t own_offset_bytes) {
   constexpr std::size_t max_text_bytes = 200;

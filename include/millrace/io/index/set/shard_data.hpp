@@ -48,8 +48,7 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// The shards for which a storage has exhausted its retries. Their samples are not tried again, because each attempt
-/// would fail as slowly.
+/// The shards for which a storage has exhausted its retries. Their samples are not tried again.
 class abandoned_shards {
  public:
   void record(std::size_t shard, std::exception_ptr error) { all_.emplace_back(shard, std::move(error)); }
@@ -101,15 +100,15 @@ class shard_data {
   /// Adds to `counts` the events of reads since the last call (shared_reads::report()).
   void report_reads(event_counts& counts) const { shared()->report(counts); }
 
-  /// If the members of a sample are separated in its shard, returns the location of another part of the sample.
+  /// Returns the location of another part of a sample whose members are not adjacent in its shard.
   std::optional<other_piece> other_piece_of(const error_location& sample) const {
     for (std::size_t i = 0; i < names_.size(); ++i)
       if (names_.view(i) == sample.shard) return find_other_piece(index(i), sample.key, sample.offset_bytes);
     return std::nullopt;
   }
 
-  /// Returns the number of samples of each shard. With a choice, returns the number of chosen samples including
-  /// repeats. The index in a located_sample is an index among these samples.
+  /// Returns the number of samples of each shard. With a choice, returns the number of chosen samples, including
+  /// repeats.
   const std::vector<std::uint64_t>& counts() const noexcept { return counts_; }
   /// Returns the identity of a sample. It is the same in every choice that contains the sample. Each repeat has its own
   /// identity.
@@ -151,8 +150,7 @@ class shard_data {
   /// Returns the size of all shards including headers. With a choice, returns the share of this size for the chosen
   /// samples.
   std::uint64_t size_bytes() const noexcept;
-  /// Returns a digest of names, sizes and members. It excludes folders, times and payloads, because notices() reports
-  /// changed times, and reads check payloads.
+  /// Returns a digest of names, sizes and members. It excludes folders, times and payloads.
   std::uint64_t fingerprint() const noexcept { return fingerprint_; }
 
   /// Returns the notices to show at the start, or nothing if the set has no problems.
@@ -161,8 +159,7 @@ class shard_data {
   /// Returns the meter of sample reads that is used by default. It excludes reads of indexes.
   read_meter& reads() const noexcept { return reads_; }
 
-  /// Closes the files that this set keeps open. Later reads use the memory and the files of `with`, which this set
-  /// shares with other sets.
+  /// Closes the files that this set keeps open. Later reads use the memory and the files of `with`.
   void share(std::shared_ptr<shared_reads> with) {
     const std::lock_guard lock(mutex_);
     if (shared_) shared_->files.remove_all(this);
@@ -171,7 +168,7 @@ class shard_data {
   }
 
   /// Decides whether to read small samples in blocks. Call it before the first read(). Returns the maximum bytes of
-  /// cached blocks and cached entry points. If each sample is read separately, blocks need 0 bytes.
+  /// cached blocks and entry points.
   std::size_t expect(const expected_order& order);
 
   /// Announces to the storage that these shards will be opened in this order. A further call announces more shards.
@@ -182,8 +179,7 @@ class shard_data {
   std::size_t read(std::span<const located_sample> samples, std::span<record> records, std::exception_ptr& failure) {
     return read(samples, {.records = records, .failure = failure, .reads = reads_});
   }
-  /// Returns whether read() failed because a storage exhausted its retries. Then the error is final, because another
-  /// attempt would fail as slowly.
+  /// Returns whether read() failed because a storage exhausted its retries. The error is then final.
   bool is_given_up(const std::exception_ptr& failure) const noexcept {
     return !is_local_ && is_error_of_storage(failure);
   }
@@ -224,19 +220,19 @@ class shard_data {
   /// Reads `targets`, which must be in ascending order. Several sets may read into the records of one request.
   void read(read_request& request, std::span<target> targets);
 
-  /// Loads memory that read() needs first into the CPU's cache. With many sets, this memory is in no cache.
+  /// Prefetches the memory that read() needs first.
   void prefetch() const noexcept {
     for (std::size_t line = 0; line < 3; ++line)
       __builtin_prefetch(reinterpret_cast<const char*>(&is_local_) + line * 64);
   }
-  /// Loads the memory that read() needs next for a shard. Call it when the result of prefetch() is in the cache.
+  /// Prefetches the memory that read() needs next for a shard. Call it some time after prefetch().
   void prefetch_shard(std::size_t shard) const noexcept { shards_[shard].prefetch(); }
-  /// Loads the state of the shard. Call it when the result of prefetch_shard() is in the cache.
+  /// Prefetches the state of the shard. Call it some time after prefetch_shard().
   void prefetch_state(std::size_t shard) const noexcept { shards_[shard].prefetch_state(); }
 
  private:
-  /// Stores the learned checksums of a shard. A failure is not an error, because a run works without stored indexes.
-  /// The first failure is reported by a notice. `cleaned` is the folder whose temporary files were removed last.
+  /// Stores the learned checksums of a shard. A notice reports the first failure. `cleaned` is the folder whose
+  /// temporary files were removed last.
   void store_learned(std::size_t shard, std::optional<std::string>& cleaned);
   void report_not_stored(notice_outlet& to, const std::string& problem, std::string_view reason);
 
@@ -277,7 +273,7 @@ class shard_data {
   void record_abandoned(read_request& request, std::size_t shard) const {
     if (is_given_up(std::current_exception())) request.abandoned.record(shard, std::current_exception());
   }
-  /// If the shard of these samples is in request.abandoned, assigns the shard's error to them. Otherwise returns false.
+  /// If the shard of these samples is in request.abandoned, assigns its error to them. Otherwise returns false.
   static bool fail_abandoned(read_request& request, std::span<const target> targets);
 
   /// Chooses samples of all shards. Loads the indexes for this.

@@ -4,8 +4,7 @@
 //
 // The key is the folder and the basename up to its first dot. The field is the rest after the dot. Readers convert its
 // letters A-Z to lower case. The field of "foo." is "". Names that do not belong to a sample have other kinds, so that
-// they can be counted. The kind `dot_file` differs from the Python reference on purpose: "dir/.hidden" is a dot file,
-// not a sample with the key "dir/".
+// they can be counted. Unlike in the Python reference, "dir/.hidden" is a dot file, not a sample with the key "dir/".
 // Errors: none. Threads: pure functions; any thread.
 #pragma once
 

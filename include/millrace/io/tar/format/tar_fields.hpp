@@ -57,8 +57,7 @@ class tar_header_chain {
   /// Returns the member's own header block, or "" if it is missing.
   std::string_view main() const noexcept { return main_; }
 
-  /// Returns damage that libarchive would not report, or "". A truncated or damaged global pax header hides the data
-  /// after it.
+  /// Returns damage that libarchive would not report, or "".
   std::string_view damage() const noexcept { return damage_; }
 
   /// Returns whether a header declares a sparse payload, even without holes. Also returns true if the member's own

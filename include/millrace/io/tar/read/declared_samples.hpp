@@ -3,9 +3,8 @@
 //   if (auto declared = mr::detail::declared_samples("train-000.tar"); declared.samples > count)
 //     throw mr::detail::fewer_than_declared(declared, count, {.stage = "tar", .shard = "train-000.tar"});
 //
-// A shard without an end marker may be truncated. The bytes of the shard do not show this, but its sidecar files do.
-// The functions use the largest number in these files. They do not check the files, because sidecar_counts.hpp and
-// index_file.hpp do.
+// A shard without an end marker may be truncated. Its sidecar files may show this. The functions use the largest number
+// in these files.
 // Errors: none. An unreadable file is ignored. Threads: any thread.
 #pragma once
 

@@ -6,8 +6,7 @@
 //   if (step.outcome == mr::detail::gzip_step::member_end) gzip.begin_member();  // if another member follows
 //
 // zlib reads the headers, checks their CRC-16, and inflates the data. This class, not zlib, checks the CRC-32 and the
-// length of each member's data, because zlib's CRC-32 needs a seventh of the total time. The CRC-32 here uses
-// carry-less products if the CPU supports them, and zlib's function otherwise.
+// length of each member's data, because zlib's CRC-32 is slower.
 // Source: V. Gopal and others, "Fast CRC Computation for Generic Polynomials Using PCLMULQDQ Instruction", Intel 2009.
 // Only this file includes zlib.
 // Errors: std::bad_alloc. Damage is a result, not an error. Memory: 45 KiB. Threads: not thread-safe.

@@ -70,16 +70,15 @@ class shard_stream {
   /// Returns whether the source is compressed.
   bool compressed() const noexcept { return gzip_ || decompressor_; }
 
-  /// Returns whether a plain stream has `end_bytes` bytes, or a compressed stream may expand to that size. If the
-  /// result is false for a compressed stream, next_chunk() throws before it has returned `end_bytes` bytes.
+  /// Returns whether a plain stream has `end_bytes` bytes, or a compressed stream may expand to that size.
   bool may_reach(std::uint64_t end_bytes);
 
   /// Returns the error for a compressed stream that expands to `end_bytes` bytes, for which may_reach() is false.
   data_error too_expanded(std::uint64_t end_bytes) const;
 
   /// Reads up to 64 MiB more. Returns true if the stream is undamaged up to its end, and false if its end is further
-  /// away. Throws the error for a damaged stream. The stream cannot be read after this call. Callers use this function
-  /// before they report an error in the archive, because damaged bytes can look like such an error.
+  /// away. Throws the error for a damaged stream. The stream cannot be read after this call. Call it before you report
+  /// an error in the archive, because damaged bytes can look like such an error.
   bool is_sound_to_its_end();
 
  private:
@@ -98,9 +97,8 @@ class shard_stream {
 
   static const compression* compression_of(std::span<const std::byte> start) noexcept;
 
-  /// Skips the skippable frames at the start of a zstd or lz4 stream, because libarchive does not recognize a stream
-  /// that begins with such frames. pzstd always writes them. Sets `start` to the bytes after the frames. Returns null
-  /// if neither zstd nor lz4 follows the frames.
+  /// Skips the skippable frames at the start of a zstd or lz4 stream, which libarchive does not recognize. pzstd always
+  /// writes them. Sets `start` to the bytes after the frames. Returns null if neither zstd nor lz4 follows the frames.
   const compression* compression_after_skippable_frames(std::span<const std::byte>& start);
   void open_decompressor(const compression& method);
   std::span<const std::byte> read_source();
@@ -123,8 +121,8 @@ class shard_stream {
   /// Throws data_error if bytes other than zeros follow the last compressed member.
   void check_tail(std::uint64_t at);
   [[noreturn]] void fail_to_decompress();
-  /// Returns the error for a truncated stream. The error is a late_data_error, because a flipped bit can look like a
-  /// truncation. In that case, the bytes before it may also be wrong.
+  /// Returns the error for a truncated stream. A flipped bit can look like a truncation. Therefore earlier bytes may
+  /// also be wrong.
   late_data_error cut_short(std::uint64_t at) const;
   late_data_error damage(const std::string& problem) const;
   error_location where(std::uint64_t offset_bytes) const;

@@ -3,11 +3,9 @@
 //   auto tail = std::make_unique<mr::detail::tail_source>(std::move(source), sample_offset_bytes);
 //   // delivers an empty member named ".start", followed by the shard from sample_offset_bytes on
 //
-// libarchive validates the first header of an archive more strictly than later headers. The empty member provides this
-// first header, so that libarchive reads a member from the middle of a shard as usual. The stream begins at
-// `offset_bytes - 512` of the shard. Therefore `offset_bytes` must be the offset of a header, and must not be 0.
-// Errors: the errors of the source. Threads: one thread at a time. Lifetime: the borrowed source must outlive the
-// borrowed_byte_source.
+// libarchive validates the first header of an archive more strictly than later headers. Therefore an empty member
+// precedes the rest of the shard. `offset_bytes` must be the offset of a header, and must not be 0. Errors: the errors
+// of the source. Threads: one thread at a time. Lifetime: the borrowed source must outlive the borrowed_byte_source.
 #pragma once
 
 #include <millrace/io/file/byte_source.hpp>

@@ -99,13 +99,11 @@ class tar_reader {
   /// Returns the bytes of the member's headers. After a failure, also returns the bytes after the headers.
   std::string_view header_bytes(int result);
   std::string_view rest_of_chunk() const noexcept;
-  /// Returns whether less than a block of zeros remains in the stream. These zeros are part of the end marker, because
-  /// no header begins with zeros.
+  /// Returns whether less than a block of zeros remains in the stream. These zeros are part of the end marker.
   bool ends_in_zeros() const noexcept;
   tar_member describe(struct ::archive_entry* entry, const tar_header_chain& headers, std::uint64_t offset_bytes);
 
-  /// Counts a warning about a name outside the locale's character set. libarchive returns this name unchanged, as
-  /// intended. Treats any other warning as damage.
+  /// Counts a warning about a name outside the locale's character set. Treats any other warning as damage.
   void check_warning(std::uint64_t offset_bytes);
 
   /// Reads the rest of the shard. Only zeros may follow the end marker. `marker_at` is an offset in the stream.
@@ -120,9 +118,8 @@ class tar_reader {
   void check_kind(std::string_view front);
 
   [[noreturn]] void fail(std::string_view problem, std::uint64_t offset_bytes);
-  /// Throws `failure`. If the compressed stream is damaged, throws the error of the stream instead, because damaged
-  /// bytes can look like an error in the archive. Throws late_data_error if the end of the stream is too far away to
-  /// check.
+  /// Throws `failure`. If the compressed stream is damaged, throws the error of the stream instead. Throws
+  /// late_data_error if the end of the stream is too far away to check.
   [[noreturn]] void throw_damage(data_error failure);
   data_error damage(const std::string& problem, std::uint64_t offset_bytes,
                     std::string hint = "Copy, download or write the shard again") const;
@@ -141,7 +138,6 @@ class tar_reader {
   bool opened_ = false, ended_without_marker_ = false;
   std::optional<std::string> certain_name_;
   // chunk_ is the chunk that libarchive has now. header_ contains the bytes of the current headers from earlier chunks.
-  // chunk_at_ and header_at_ are offsets in the stream.
   std::span<const std::byte> chunk_;
   std::span<std::byte> place_;   // destination of read(); libarchive receives the bytes there
   std::uint64_t chunk_at_ = 0, header_at_ = 0;

@@ -75,8 +75,7 @@ class entries_build {
     if (job_.done) job_.done(numbers.size(), bytes);
   }
 
-  /// A damaged sample has no entries. Any other error, such as an error of the storage, is rethrown, because otherwise
-  /// all samples would have no entries.
+  /// A damaged sample has no entries. Any other error is rethrown.
   static void ignore_damage(const std::exception_ptr& failure) {
     try {
       std::rethrow_exception(failure);

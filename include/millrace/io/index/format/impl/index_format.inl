@@ -135,8 +135,7 @@ MILLRACE_INLINE std::string find_defect(const index_front& front, const index_co
   for (std::size_t m = 0; m < ends.size() && sound; ++m) {
     const std::uint32_t begin = std::exchange(before, ends[m]);
     if (begin == ends[m]) continue;
-    // A reader allocates memory for entries before it reads them. Therefore their size is limited to that of their
-    // payload.
+    // Limits the size of entries, for which readers allocate memory before they read them.
     sound = begin + entry_table::checksum_bytes < ends[m] && blocks[m] != index_columns::in_pieces &&
             ends[m] - begin - entry_table::checksum_bytes <= sizes[m];
   }

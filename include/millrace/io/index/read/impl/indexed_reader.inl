@@ -126,7 +126,7 @@ MILLRACE_INLINE bool indexed_reader::add(std::size_t position, std::uint32_t num
     field_state& field = fields_[index_->field_of(m)];
     if (!field.selected) continue;
     const indexed_member member = index_->member(m);
-    // The sample then does not match the index. shard_reader reads it again, and throws the right error.
+    // The sample does not match the index. shard_reader reads it again, and throws the right error.
     sample_bytes += member.size_bytes + member.field.size();
     fits = member.in_one_piece && member.size_bytes <= options_.limits.max_member_bytes && field.used_in != added_ &&
            sample_bytes <= options_.limits.max_sample_bytes && ++fields <= options_.limits.max_fields;
@@ -319,7 +319,7 @@ MILLRACE_INLINE void indexed_reader::check_entries(const run_of_parts& parts, bl
 
 MILLRACE_INLINE void indexed_reader::read_alone(std::size_t position, std::uint32_t number) {
   try {
-    // A header may look valid only to a reader that has not read the previous headers. This reader reads all headers.
+    // This reader reads all headers, because some are valid only after the previous headers.
     part_of_shard alone{.number = number, .offset_bytes = index_->sample(number).offset_bytes};
     if (index_->state() == shard_index::shard_state::damaged) alone.end_bytes = index_->facts().damage_offset_bytes;
     auto sample = reader_of(alone).next();

@@ -175,11 +175,10 @@ MILLRACE_INLINE void shard_data::read(read_request& r, std::span<target> all) {
     const std::lock_guard lock(mutex_);
     if (const auto& now = shared_by(lock); r.shared != now) r.shared = now;
   }
-  // The trainer waits for the first samples. Therefore the first call does not also read their neighbors.
+  // The trainer waits for the first samples. Therefore the first call does not read their neighbors.
   const bool is_first = !begun_.load(std::memory_order_relaxed) && !begun_.exchange(true);
   if (all.front().shard() != all.back().shard()) {
-    // A call begins at the shard of its first sample. Therefore threads begin at different shards, and do not wait for
-    // the same block.
+    // A call begins at the shard of its first sample, so that threads begin at different shards.
     const auto first = std::min_element(all.begin(), all.end(), [](const target& a, const target& b) {
       return a.position < b.position;
     });

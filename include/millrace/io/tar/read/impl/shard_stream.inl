@@ -57,8 +57,7 @@ MILLRACE_INLINE bool shard_stream::source_has(std::uint64_t count_bytes) {
   source_proven_bytes_ = std::max(source_proven_bytes_, source_read_bytes_);
   if (count_bytes <= source_proven_bytes_) return true;
   if (count_bytes > largest_offset || source_size_proven_) return false;
-  // Each query may be a request to a server. Therefore one query covers the expansion of a chunk. If its answer is
-  // negative, a search finds the size.
+  // Each query may be a request to a server. Therefore one query covers the expansion of a chunk.
   const std::uint64_t ahead_bytes = std::min(count_bytes + chunk_bytes, largest_offset);
   if (source_has_byte(ahead_bytes - 1)) {
     source_proven_bytes_ = ahead_bytes;
@@ -100,8 +99,8 @@ MILLRACE_INLINE const shard_stream::compression* shard_stream::compression_of(
       {"lz4", "\x02\x21\x4c\x18"sv, ::archive_read_support_filter_lz4},
   }};
   const std::string_view text(reinterpret_cast<const char*>(start.data()), start.size());
-  // The name of a tar member, or a text, may also begin with "BZh". The signature of a tar header shows that the source
-  // is a tar archive. In a bzip2 stream, the signature of the first block or of the end follows the digit after "BZh".
+  // The name of a tar member, or a text, may also begin with "BZh". Therefore the signatures of a tar header and of a
+  // bzip2 block decide.
   if (text.size() >= 512 && text.substr(257, 5) == "ustar") return nullptr;
   const auto match = std::find_if(compressions.begin(), compressions.end(),
                                   [text](const compression& c) { return text.starts_with(c.magic); });
