@@ -55,7 +55,7 @@ class mix_cursor {
   }
 
  private:
-  static constexpr std::size_t many_sources = 64;   // more than the CPU's cache contains
+  static constexpr std::size_t many_sources = 64;   // more cursors do not fit into the CPU's cache
 
   void enter_phase() {
     phase_ = plan_->phase_at(ordinal_);

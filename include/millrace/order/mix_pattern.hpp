@@ -74,9 +74,9 @@ class mix_pattern {
   /// Returns, for each source, the position of its sample with the number `numbers[source]`. Scans one period.
   std::vector<std::uint64_t> positions_of(const std::vector<std::uint64_t>& numbers) const;
 
-  /// Returns integers in the proportion of the weights: those with the smallest sum that match all shares to within one
-  /// millionth. If no sum up to longest_period is sufficient, rounds the shares to the sum longest_period. Throws
-  /// setup_error if `weights` is empty, a weight is not above 0, or a share is below 1 / longest_period.
+  /// Returns the integers with the smallest sum whose proportions match the weights to within one millionth. If no sum
+  /// up to longest_period is sufficient, rounds the shares to the sum longest_period. Throws setup_error if `weights`
+  /// is empty, a weight is not above 0, or a share is below 1 / longest_period.
   static std::vector<std::uint64_t> shares_of(const std::vector<double>& weights);
   /// Throws setup_error if a weight is not above 0, or not finite.
   static void check_weight(double weight);

@@ -69,8 +69,8 @@ class mix_schedule {
   /// continues the interval of the previous call computes only the new positions.
   std::vector<std::uint64_t> counts_of(const world& mine, std::uint64_t begin, std::uint64_t end) const;
 
-  /// Returns the source that completes its first pass last, and the number of positions until then. With stop, returns
-  /// the source that completes its first pass first. Throws setup_error if this requires more than 2^32 positions.
+  /// Returns the source that completes its first pass last (with stop: first), and the number of positions until then.
+  /// Throws setup_error if this requires more than 2^32 positions.
   std::pair<std::size_t, std::uint64_t> first_pass() const;
 
  private:

@@ -50,8 +50,8 @@ class tuning_rule {
  private:
   friend class detail::concurrency;
 
-  /// Returns the numbers of workers and reads that a session should create if the user requested `requested`. If the
-  /// memory budget is too small, the session creates fewer reads.
+  /// Returns the numbers of workers and reads that a session should create for the numbers that the user requested. If
+  /// the memory budget is too small, the session creates fewer reads.
   virtual detail::concurrency_counts max(const detail::concurrency_counts& requested) const = 0;
   /// Returns an autotuner for a session with these limits.
   virtual std::unique_ptr<detail::autotuner> start(const detail::concurrency_limits& of_session) const = 0;

@@ -69,8 +69,9 @@ MILLRACE_INLINE std::vector<std::byte> encode_jpeg(const image& pixels, const jp
                           ", expected [height, width, 1 or 3] with sides of 1 to 65500",
                       "Convert the image to RGB or gray, and resize it if it is too large", {.stage = "jpeg"});
   if (options.quality < 1 || options.quality > 100)
-    throw setup_error("the JPEG quality is out of range: got " + std::to_string(options.quality),
-                      "Set a quality from 1 to 100", {.stage = "jpeg"});
+    throw setup_error("the JPEG quality is out of range: got " + std::to_string(options.quality) +
+                          ", expected 1 to 100",
+                      "Set jpeg_encode_options::quality", {.stage = "jpeg"});
   return detail::jpeg_compressor().encode(pixels, options);
 }
 
