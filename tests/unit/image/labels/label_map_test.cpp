@@ -184,7 +184,7 @@ TEST_CASE("a map of another size than its image is refused, with shard and key, 
         "the field 'pgm' is a label map of the wrong size: got 30 x 40 pixels, expected 40 x 30 pixels, the stored "
         "size of its image before its EXIF orientation 6. Use apply(p.geometry().upright()) if the map was drawn on "
         "the rotated image");
-  CHECK(applied(as_shown, p.geometry()).find("Use jpeg(..., {.apply_orientation = true}), and apply(") !=
+  CHECK(applied(as_shown, p.geometry()).find("use jpeg(..., {.apply_orientation = true}) and apply(") !=
         std::string::npos);
   CHECK(applied(as_stored, turned.geometry().upright()) != "no error");
 
