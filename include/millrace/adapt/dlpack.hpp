@@ -5,7 +5,7 @@
 //   at::Tensor x = at::fromDLPack(pixels.release());                          // the receiver calls its deleter
 //   auto back = mr::from_dlpack<std::uint8_t, 4>(mr::dlpack_tensor(at::toDLPack(x)));   // back.view(), or a column
 //
-// Opt-in. It needs no header of DLPack: dlpack_tensor converts from and to the DLManagedTensor* of any copy of
+// Opt-in. No header of DLPack is needed. dlpack_tensor converts from and to the DLManagedTensor* of any copy of
 // dlpack.h, such as <ATen/dlpack.h>.
 // Export: tensors are row-major, with strides. A ragged column becomes two tensors: the values, and the lengths, sizes
 // or offsets. The tensors own the batch. The slot (memory) of the batch is released when its last tensor is destroyed

@@ -129,8 +129,8 @@ std::string json_expectation() {
   else return "a number in the range of " + std::string(dtype_name<T>());
 }
 
-/// A number that Python's json.dumps() writes, although JSON does not have it, such as NaN. The parser gets a string
-/// instead: an escaped NUL, followed by the word. Real documents do not contain such a string.
+/// A number that Python's json.dumps() writes, although JSON does not have it, such as NaN. It is replaced by a special
+/// string before parsing.
 struct json_constant {
   std::string_view word;
   double value;
@@ -212,8 +212,8 @@ bool read_json(const simdjson::dom::element& from, T& to) {
   return true;
 }
 
-/// The parser of a worker, with its last document. A document is parsed only once, because callers often request
-/// several fields of the same record in succession.
+/// The parser of a worker, with its last document. If several fields of a document are requested in succession, it is
+/// parsed once.
 class json_document {
  public:
   /// Parses a document. Returns simdjson's error code instead of throwing it.
@@ -297,7 +297,7 @@ class json_field {
     std::array<bool, kind::rank> is_fixed{};
     std::vector<element> elements{};
 
-    /// Returns the indices of the current element in the first `dimensions` dimensions, such as "[2][0]".
+    /// Returns the first `dimensions` indices of the current element, such as "[2][0]".
     std::string where(std::size_t dimensions) const {
       std::string text;
       for (std::size_t d = 0; d < dimensions; ++d) text += "[" + std::to_string(at[d]) + "]";

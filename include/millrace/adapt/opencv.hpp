@@ -5,8 +5,8 @@
 //   cv::imwrite("first.png", mr::to_mat(b.get<&example::pixels>()[0]));
 //
 // Opt-in: needs OpenCV's core module.
-// Shape: [rows, columns, 3 or 1] u8. OpenCV stores three channels in the order B, G, R. Batches store R, G, B, like
-// Millrace's decoders. Therefore the copy into the batch reverses the channels.
+// Shape: [rows, columns, 3 or 1] u8. OpenCV stores three channels in the order B, G, R, and batches in the order R, G,
+// B. Therefore the copy into the batch reverses the channels.
 // Errors: data_error for a Mat that is empty, or that has another depth or number of channels. setup_error for a view
 // of GPU memory. Threads: the rules of cv::Mat, whose copies share their pixels.
 #pragma once

@@ -6,7 +6,7 @@
 // Opt-in: needs libsoxr (libsoxr-dev). The samples are the same as those of soxr.resample() in Python, which librosa
 // uses, with the same quality. Their number is ceil(frames * rate / old rate).
 // Errors: io_error if libsoxr cannot allocate memory. Threads: any thread. Each call has its own resampler. Cost with
-// `high`: about 1 ms per second of audio at 44.1 kHz. For each file, libsoxr also computes its filter.
+// `high`: about 1 ms per second of audio at 44.1 kHz, and the computation of a filter for each file.
 #pragma once
 
 #if !__has_include(<soxr.h>)

@@ -10,8 +10,8 @@
 //
 // Opt-in: needs LibTorch (libtorch-dev, or the C++ part of a PyTorch wheel).
 // The tensors own the batch. The slot (memory) of the batch stays in use while any of the tensors, or a view of one,
-// exists. This also applies after the end of the session. A list of tensors keeps slots in use, and the autograd graph
-// of a stored loss does, too.
+// exists. This also applies after the end of the session. A list of tensors, or the autograd graph of a stored loss,
+// keeps slots in use.
 // If all slots are in use, next() throws an error. If other threads own the tensors, set
 // session_options{.leases_released_by_other_threads}. Then next() waits for a slot instead.
 // Tensors have the shapes and types of the columns. Exception: u16, u32 and u64 become signed types with the same bits,
@@ -20,7 +20,7 @@
 // another one. For a training step in another stream, call to_torch(std::move(b), {.stream =
 // at::cuda::getCurrentCUDAStream()}). The slot is reused only after that stream has completed the work that was queued
 // before the release.
-// A write to a tensor changes the memory of the slot, which nothing else reads.
+// You may write to the tensors.
 // Errors: setup_error for an empty batch, and the errors of also_used_on(). Threads: any thread may destroy tensors.
 #pragma once
 

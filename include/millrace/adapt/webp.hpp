@@ -96,8 +96,7 @@ inline int orientation_of(std::span<const std::byte> file) {
   return orientation;
 }
 
-/// Returns the part of a file with the color of a lossy image, so that libwebp does not decode alpha. Returns the
-/// complete file if the image is lossless.
+/// Returns the part of a lossy file without alpha, or a complete lossless file.
 inline std::span<const std::byte> without_alpha(std::span<const std::byte> file) {
   std::span<const std::byte> image_bytes = file;
   for_each_chunk(file, [&](std::string_view name, std::span<const std::byte> payload) {
@@ -123,8 +122,8 @@ class webp_rows final : public row_decoder {
   }
 
   void start(const plane_box& box) override {
-    // libwebp interpolates chroma only within its crop. Therefore the crop that libwebp decodes is larger than the box,
-    // and its corner has even coordinates.
+    // libwebp interpolates chroma only within its crop. Therefore its crop is larger than the box, and its corner has
+    // even coordinates.
     constexpr std::size_t margin = 2;
     const auto before = [](std::size_t edge) { return edge < margin ? 0 : (edge - margin) / 2 * 2; };
     const std::size_t left = before(box.left), top = before(box.top);

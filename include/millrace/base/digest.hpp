@@ -4,9 +4,8 @@
 //   stream.add(position, mr::detail::digest_bytes(row));
 //   stream.value();                               // equal for equal streams, in any order of the calls
 //
-// A sum can start from the value of an earlier sum. The sum changes if two digests, or two positions, are swapped. The
-// digest is not cryptographic. It detects accidental changes, but not attacks. Errors: none. Threads: not synchronized.
-// The values of several threads or ranks are combined by addition.
+// A sum can start from the value of an earlier sum. The digest detects accidental changes, but not attacks. Errors:
+// none. Threads: not synchronized. The values of several threads or ranks are combined by addition.
 #pragma once
 
 #include <millrace/base/random.hpp>

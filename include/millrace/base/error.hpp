@@ -84,8 +84,8 @@ class data_error : public error {
   using error::error;
 };
 
-/// Reports damage that is detected only at the end of a stream, for example by a checksum. Samples delivered earlier
-/// may be wrong.
+/// Reports damage that is detected after samples were delivered, for example by a checksum at the end of a stream.
+/// These samples may be wrong.
 class late_data_error : public data_error {
  public:
   enum class suspect_samples {
@@ -101,7 +101,7 @@ class late_data_error : public data_error {
   /// Returns the position of the first sample that may be wrong, or error_location::unknown.
   std::uint64_t first_suspect() const noexcept { return first_; }
 
-  bool is_exact() const noexcept { return exact_; }   ///< false if first_suspect() may precede the shard's first sample
+  bool is_exact() const noexcept { return exact_; }   ///< false if first_suspect() may be too low
 
   /// Sets the samples that may be wrong. Replaces the hint by advice about the point from which to resume.
   void suspect(suspect_samples samples, std::uint64_t first = error_location::unknown, bool exact = true);
@@ -154,21 +154,20 @@ bool is_error_of_storage(const std::exception_ptr& failure) noexcept;
 /// line feeds and tabs), marks that change the text direction, and bytes that are not valid UTF-8 become \xNN.
 std::string printable_text(std::string_view text);
 
-/// Returns `failure`. If `failure` is a late_data_error whose suspect samples are not set yet, sets the suspect samples
-/// first.
+/// Returns `failure`. If it is a late_data_error without suspect samples, sets them first.
 std::exception_ptr with_suspects(std::exception_ptr failure, late_data_error::suspect_samples samples,
                                  std::uint64_t first = error_location::unknown, bool exact = true);
 
 }  // namespace detail
 
 /// Returns the current exception as an error whose location is completed from `where`. A std::bad_alloc becomes an
-/// io_error; any other foreign exception becomes the cause of a stage_error. If the memory for this conversion cannot
-/// be allocated, returns the current exception unchanged. Call this function only inside a catch block.
+/// io_error; any other foreign exception becomes the cause of a stage_error. If memory is exhausted, returns the
+/// current exception unchanged. Call this function only inside a catch block.
 std::exception_ptr located_exception(const error_location& where) noexcept;
 
 namespace detail {
 
-/// The same as located_exception(where()), but also works if the memory for the location cannot be allocated.
+/// The same as located_exception(where()), but also works if memory for the location is exhausted.
 template <class Where>
 std::exception_ptr located_by(const Where& where) noexcept {
   const std::exception_ptr original = std::current_exception();

@@ -21,8 +21,7 @@
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 // clang-format off
-/// A file format. `offset_table` is a format that begins with a count and offsets, such as the shards of MosaicML (MDS)
-/// and litData.
+/// A file format. `offset_table`: begins with a count and offsets, as do the shards of MosaicML (MDS) and litData.
 enum class file_kind : std::uint8_t {
   unknown,
   npy, llm_c, megatron_index,                                                // arrays of numbers

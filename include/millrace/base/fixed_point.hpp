@@ -4,9 +4,7 @@
 //   const std::uint64_t three = mr::detail::fixed_exp2(bits);                   // 3 again, except for rounding
 //   const double cosine = mr::detail::cosine_of(0.25);                          // of an angle in radians
 //
-// The functions of libm differ between versions, and compilers may fuse a multiplication and an addition. Random
-// choices that depend on such results would differ between machines. The functions in this header produce the same bits
-// everywhere.
+// The functions produce the same bits on every machine. Therefore random choices that depend on them are the same, too.
 // Errors: none. Threads: pure functions; only one thread at a time may use an rng.
 #pragma once
 
@@ -69,8 +67,7 @@ constexpr std::int64_t fixed_log2(std::uint64_t x) noexcept {
   return result;
 }
 
-/// Converts to 32 fraction bits, rounding to nearest. A fused multiply-add produces the same result, because scaling by
-/// 2^32 is exact.
+/// Converts to 32 fraction bits, rounding to nearest.
 constexpr std::uint64_t to_fixed(double value) noexcept { return static_cast<std::uint64_t>(value * 0x1p32 + 0.5); }
 
 /// Draws a uniformly distributed fixed-point number in [low, high].

@@ -12,9 +12,8 @@
 //   object.close('}');
 //
 // External text may contain any bytes; a byte that is not valid UTF-8 becomes U+FFFD. A number becomes the shortest
-// text that a parser reads as the same double. The locale has no effect. All control characters are escaped, so that a
-// terminal shows the text and does not interpret it. Marks that change the text direction are also escaped, as well as
-// U+2028 and U+2029, which some readers treat as line breaks.
+// text that a parser reads as the same double. The locale has no effect. Control characters, marks that change the text
+// direction, and the line breaks U+2028 and U+2029 are escaped.
 // Errors: none. Threads: pure functions; a json_writer is not synchronized.
 // Source: RFC 8259; UTF-8 as in RFC 3629, section 4.
 #pragma once

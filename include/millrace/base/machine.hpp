@@ -28,13 +28,12 @@ std::string first_line(const std::string& path);
 /// quota.
 double cores_of_cpu_max(const std::string& text);
 
-/// Returns the path in a line of /proc/self/cgroup; empty for the root and for lines that do not match. Without a
-/// controller, the line of cgroup v2 matches ("0::/user.slice/x"). With a controller, the line of that controller
-/// matches ("4:cpu,cpuacct:/x").
+/// Returns the path in a line of /proc/self/cgroup; empty for the root and for lines of other controllers. Examples:
+/// "0::/user.slice/x" (cgroup v2, without a controller), "4:cpu,cpuacct:/x" (cgroup v1).
 std::string cgroup_path_in(const std::string& line, const std::string& controller);
 
-/// Returns the folders from this process's cgroup up to the root, because limits apply at every level. With the name of
-/// a controller, the folders belong to cgroup v1. `process` is a process number, or "self".
+/// Returns the folders from a process's cgroup up to the root, because limits apply at every level. With the name of a
+/// controller, the folders belong to cgroup v1. `process` is a process number, or "self".
 std::vector<std::string> cgroup_folders(const std::string& controller = "", const std::string& process = "self");
 
 void name_this_thread([[maybe_unused]] const char* name) noexcept;

@@ -96,8 +96,7 @@ struct quiet_notices {
 /// Returns the name of a kind, such as "lost shard".
 constexpr const char* text_of(notice_kind k) noexcept { return detail::notice_texts[static_cast<std::size_t>(k)]; }
 
-/// A value for all options `notice`. Prints warnings, losses and stalls to stderr, and drops purely informational
-/// notices.
+/// A value for all options `notice`. Prints warnings, losses and stalls to stderr, and drops other notices.
 inline constexpr detail::quiet_notices quiet{};
 
 /// The type of all options `notice`. Its value is a function, to which notices are passed, or `quiet`, or nothing.

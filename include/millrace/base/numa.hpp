@@ -35,7 +35,7 @@ std::vector<unsigned> cores_of_numa_node(unsigned node, const std::string& sysfs
 std::vector<unsigned> allowed_cores(const std::vector<unsigned>& cores);
 
 /// Binds the calling thread to the specified cores until the end of the scope. Threads that are started within the
-/// scope remain bound to these cores. Has no effect if the list is empty or the kernel refuses.
+/// scope remain bound. Has no effect if the list is empty or the kernel refuses.
 class core_scope {
  public:
   explicit core_scope(const std::vector<unsigned>& cores) noexcept;

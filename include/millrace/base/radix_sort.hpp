@@ -3,9 +3,9 @@
 //   std::vector<std::pair<std::uint64_t, int>> items = {{7, 0}, {3, 1}, {7, 2}};
 //   mr::detail::radix_sort(items, [](const auto& item) { return item.first; });   // equal keys keep their order
 //
-// Use this function for thousands of items in random order, for which std::sort would mispredict every second
-// comparison. Bytes that are equal in all keys cost almost no time. Memory: a second list of the same length. Errors:
-// throws std::bad_alloc. Threads: any thread may call the function; calls share no state.
+// Use this function for thousands of items in random order. Bytes that are equal in all keys cost almost no time.
+// Memory: a second list of the same length. Errors: throws std::bad_alloc. Threads: any thread may call the function;
+// calls share no state.
 // Source: Knuth, The Art of Computer Programming, volume 3, section 5.2.5.
 #pragma once
 

@@ -2,9 +2,8 @@
 //
 //   mr::crc32c(mr::detail::bytes_of(text));
 //
-// std::as_bytes(std::span(text)) has the same effect, but increases compile time, because the compiler must verify
-// again that a text is a contiguous range. Errors: none. Threads: any thread. Lifetime: the bytes are valid as long as
-// the text.
+// Unlike std::as_bytes(std::span(text)), the function does not increase compile time. Errors: none. Threads: any
+// thread. Lifetime: the bytes are valid as long as the text.
 #pragma once
 
 #include <millrace/base/version.hpp>

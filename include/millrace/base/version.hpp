@@ -8,8 +8,7 @@
 // different kinds can be linked without mixing their types. User code contains only `millrace::`.
 #pragma once
 
-// Each of these errors is followed by an include of a file that does not exist, which ends the compilation. Otherwise
-// the compiler would print hundreds of further errors.
+// Each of these errors is followed by an include of a missing file, which ends the compilation.
 #if defined __cplusplus && __cplusplus < 202002L
 #error "Millrace needs C++20: add -std=c++20 (CMake: cxx_std_20, Meson: cpp_std=c++20)"
 #include <the_compilation_ends_here>
@@ -37,8 +36,8 @@
 #define MILLRACE_INLINE inline
 #define MILLRACE_ABI_OF(features) v0_1##features
 #endif
-// These modes change the layout of strings and containers, and therefore the layout of Millrace's types. Without a mark
-// in the namespace, files compiled with and without such a mode would link, and the program would crash.
+// These modes change the layout of strings and containers. Without a mark in the namespace, files compiled with and
+// without such a mode would link, and the program would crash.
 #if defined _LIBCPP_VERSION
 #define MILLRACE_ABI_LIBRARY _libcxx
 #elif defined _GLIBCXX_DEBUG && _GLIBCXX_USE_CXX11_ABI
@@ -61,8 +60,7 @@
 #endif
 
 // Detects g++ with -ffast-math, -Ofast or some of their flags. precise_begin.inc then restores IEEE 754 arithmetic. The
-// macros are read here, once, because g++ undefines them inside the regions of precise_begin.inc. clang++ does not need
-// this workaround.
+// macros are read here, once, because g++ undefines them inside the regions of precise_begin.inc.
 #if defined __FAST_MATH__ || __FINITE_MATH_ONLY__ || defined __ASSOCIATIVE_MATH__ || \
     defined __RECIPROCAL_MATH__ || defined __NO_SIGNED_ZEROS__
 #define MILLRACE_FAST_MATH
@@ -78,8 +76,8 @@
 #define MILLRACE_BOTH_SIDES
 #endif
 
-// Inlines parts of kernels in optimized builds. Otherwise, copies of unoptimized code would only cost compile time. The
-// macro is defined here, once, because regions of simd/avx2_begin.inc define __OPTIMIZE__ in g++.
+// Inlines parts of kernels in optimized builds. The macro is defined here, because simd/avx2_begin.inc defines
+// __OPTIMIZE__ in g++.
 #ifdef __OPTIMIZE__
 #define MILLRACE_ALWAYS_INLINE __attribute__((always_inline))
 #else

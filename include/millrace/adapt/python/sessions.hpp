@@ -85,8 +85,7 @@ struct request {
 inline constexpr const char* closed = "millrace: the loader is closed. Start another loop over it.";
 enum class outcome { waits, ends, delivers };
 
-/// Calls `act`, which must not throw, without Python's global lock (the GIL). After the end of the interpreter,
-/// acquiring the lock ends the calling thread by an exception.
+/// Calls `act`, which must not throw, without Python's global lock (the GIL).
 template <class Act>
 void without_gil(const Act& act) {
   PyThreadState* const thread = PyEval_SaveThread();

@@ -5,8 +5,7 @@
 //   const std::size_t got = file.read_at(0, buffer);
 //
 // Announced ranges are prefetched in parts, up to a limit of bytes ahead of the reader (fetch_window.hpp). All files
-// share the memory for parts. Bytes outside the announced ranges are fetched on demand, directly into the reader's
-// buffer.
+// share the memory for parts. Other bytes are fetched on demand, directly into the reader's buffer.
 // Errors: the errors of transfer_engine.hpp. Threads: one at a time.
 #pragma once
 
@@ -105,7 +104,7 @@ class remote_file final : public stored_file {
   std::uint64_t size_bytes() const noexcept { return object_->identity->size_bytes; }
 
   std::deque<part>::iterator find(std::uint64_t offset_bytes);
-  /// Requests the announced part with this offset, if it exists. Announced parts before it are dropped.
+  /// Requests the announced part with this offset, if it exists. Drops earlier announced parts.
   void reach(std::uint64_t offset_bytes);
   /// Requests announced parts until the prefetch window or the part memory is full.
   void request_ahead();

@@ -3,9 +3,9 @@
 //
 //   const auto shared = mr::detail::share(std::move(b), {.stream = s});   // each deleter owns a copy
 //
-// On release, events are recorded in the batch's own stream and in the consumer's stream. The slot is reused only after
-// both events. Therefore the host may destroy a tensor before the kernels that read the tensor have run. The consumer's
-// stream waits until the batch has arrived on the GPU.
+// The slot is reused only after the batch's own stream and the consumer's stream have completed their work. Therefore
+// the host may destroy a tensor before the kernels that read it have run. The consumer's stream waits until the batch
+// has arrived on the GPU.
 // Errors: the errors of also_used_on(). After an error, the caller still owns the batch. Threads: any thread may
 // destroy the last tensor, even after the session has ended.
 #pragma once

@@ -53,8 +53,7 @@ inline constexpr std::array<mark, 27> marks{{
     {file_kind::zip, "PK\5\6\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0"sv},                        // without a member
 }};
 
-/// The front of a file as numbers. Bytes after the end of the front are read as 0xff, which no header has at the
-/// positions that are read.
+/// The front of a file as numbers. Bytes after the end of the front are read as 0xff.
 struct reader {
   std::span<const std::byte> front;
   std::uint64_t file_bytes;
@@ -215,8 +214,7 @@ MILLRACE_INLINE bool begins_with(std::string_view text, std::string_view word) n
   return true;
 }
 
-/// Returns whether printable bytes vary as in a text. Binary numbers of a narrow range may consist of printable bytes
-/// too, but their highest bytes hardly differ.
+/// Returns whether printable bytes vary as in a text. The highest bytes of binary numbers hardly differ.
 MILLRACE_INLINE bool is_varied(std::string_view text, bool digits) noexcept {
   const std::size_t stride = digits ? 1 : 4;
   for (std::size_t first = 0; first < stride; ++first) {

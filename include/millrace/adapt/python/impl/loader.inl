@@ -5,9 +5,9 @@
 //   _get(session, "position"), _close(session, deliver), _epoch_of(position)
 //   _dlpack(column, stream, versioned), _describe(column)
 //
-// open() and _next() wait without Python's global lock, and check for signals every 50 ms: Ctrl-C ends the wait. Then
-// _next() can be repeated without loss of a batch. A start may build indexes for minutes: it runs on another thread,
-// which destroys the session if the wait was ended. `deliver` receives the notices of the session, or is None.
+// open() and _next() wait without Python's global lock, and check for signals every 50 ms, so that Ctrl-C ends the
+// wait. _next() can then be repeated without loss of a batch. open() starts the session on another thread, which
+// destroys the session if the wait was ended. `deliver` receives the notices of the session, or is None.
 #pragma once
 
 #include <millrace/adapt/python/loader.hpp>
@@ -170,7 +170,7 @@ PyObject* capsule_of(const column& c, bool as_signed) {
 }
 
 /// Implements _dlpack(column, stream, versioned), which returns a DLPack capsule. `stream` is a number of the DLPack
-/// protocol: 1 is the legacy default stream, 2 is the default stream of the thread, and -1 requests no synchronization.
+/// protocol, such as 1 for the legacy default stream.
 MILLRACE_INLINE PyObject* column_dlpack(PyObject*, PyObject* args) {
   PyObject* capsule = nullptr;
   long long stream = 1;

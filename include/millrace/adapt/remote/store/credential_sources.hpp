@@ -4,8 +4,8 @@
 //   if (auto provided = sources.from_environment()) use(provided->keys);
 //   sources.find();       // searches all sources, in order
 //
-// Each source returns an empty optional if it is not configured. Errors: setup_error or io_error if a source is
-// configured but invalid. Messages contain neither secrets nor responses of credential servers. Threads: one at a time.
+// Each source returns an empty optional if it is not configured. Errors: setup_error or io_error for a source with
+// invalid settings. Messages contain neither secrets nor responses of credential servers. Threads: one at a time.
 // Source: the AWS SDKs and Tools Reference Guide, "Standardized credential providers".
 #pragma once
 
@@ -68,11 +68,11 @@ class credential_sources {
   std::string profile_value(const std::string& name);
   /// Returns the endpoint of S3 in the services section of the selected profile.
   std::string service_endpoint();
-  /// Returns the path of a profile file without sections, or "" if each file has sections. Another program is probably
-  /// rewriting a file without sections.
+  /// Returns the path of a profile file without sections, which a program may be rewriting; "" if each file has
+  /// sections.
   std::string empty_file();
 
-  /// Returns the name of the profile's key source if that source is not supported. Otherwise returns "".
+  /// Returns the name of the profile's key source if it is not supported, or "".
   const std::string& unsupported_source() const noexcept { return unsupported_source_; }
 
   static constexpr const char* export_hint =
@@ -96,7 +96,7 @@ class credential_sources {
   /// Returns keys from the credential_source of a profile.
   std::optional<provided_keys> from_credential_source(const std::string& credential_source,
                                                       const std::string& origin) const;
-  /// Returns whether the authorization token may be sent to this URL. Other machines must not be able to intercept it.
+  /// Returns whether it is safe to send the authorization token to this URL.
   static bool may_receive_token(std::string_view url);
 
   const key_environment& env_;

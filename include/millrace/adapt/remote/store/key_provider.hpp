@@ -10,9 +10,8 @@
 // the server has accepted keys before, the searches end after `retry_seconds`. Otherwise the keys are probably wrong,
 // and the searches end after 7 s. If the keys are from the environment, which does not change, the searches end at
 // once.
-// Errors: get() throws keys_pending while the searches continue. When they have ended, it throws the error of the last
-// search, with the number and duration of the searches. If no source is configured, get() throws no_keys_error at once.
-// Threads: any thread. One thread searches while the others wait.
+// Errors: get() throws keys_pending while the searches continue, and then the error of the last search. If no source is
+// configured, get() throws no_keys_error at once. Threads: any thread. One thread searches while the others wait.
 #pragma once
 
 #include <millrace/adapt/remote/store/security_token_service.hpp>
@@ -81,7 +80,7 @@ class key_provider {
   /// Records that the server refuses these keys. Returns whether to send the request again with other keys, now or
   /// later.
   remedy refused(const signing_keys& keys);
-  /// Treats a failure to read the environment or a file like a failed search for keys. Call it inside a catch block.
+  /// Records a failure to read the environment or a file as a failed search. Call it inside a catch block.
   [[noreturn]] void search_failed();
 
  private:
@@ -92,7 +91,7 @@ class key_provider {
     std::exception_ptr failure{};   // the error of the last search; null if the search returned the same keys
   };
 
-  /// Returns whether the outage is too old to be related to a failure at `now`. Considers that clocks may be set back.
+  /// Returns whether the outage is too old to be related to a failure at `now`.
   static bool is_old(const outage& t, std::int64_t now) noexcept {
     return now > t.last_seconds + 2 * pause_seconds || now < t.last_seconds - pause_seconds;
   }
@@ -115,8 +114,7 @@ class key_provider {
     return static_cast<double>(now - outage_->since_seconds) >= allowed_seconds();
   }
 
-  /// Returns the time until the next search, or until the end of the searches. Reports the first pause, and later at
-  /// most one pause per minute.
+  /// Returns the time until the next search, or until the end of the searches. Reports at most one pause per minute.
   double pause(std::int64_t now);
   [[noreturn]] void fail_or_wait(std::int64_t now);
   std::string count_text(std::int64_t now) const;
@@ -129,7 +127,7 @@ class key_provider {
   std::optional<provided_keys> current_;
   std::int64_t next_try_ = 0;
   std::optional<outage> outage_;
-  std::int64_t next_report_ = 0;   // not part of outage_, because an earlier request may succeed and reset outage_
+  std::int64_t next_report_ = 0;   // not part of outage_, which a success resets
   bool accepted_ = false;   // whether the server has accepted keys before
 };
 

@@ -62,7 +62,7 @@ inline object_url parse_object_url(std::string_view name) {
 
 // Parses the error response of an object store. Decides whether a new request may succeed.
 // A response that cannot be parsed has no code. Error texts contain only the code and the message of the response,
-// because the rest may repeat signed texts and tokens.
+// because the rest may contain secrets.
 // Source: "Error responses" of the Amazon S3 API Reference.
 
 /// An error response.
@@ -78,7 +78,7 @@ struct store_answer {
     return status >= 500 || status == 408 || status == 429 || code == "SlowDown" || code == "InternalError" ||
            code == "RequestTimeout" || code == "ServiceUnavailable" || code == "OperationAborted";
   }
-  /// Returns whether a request with other keys may succeed. If the response has no code, the status decides.
+  /// Returns whether a request with other keys may succeed.
   bool concerns_keys() const noexcept;
   bool is_missing_object() const noexcept { return status == 404 && (code.empty() || code == "NoSuchKey"); }
 

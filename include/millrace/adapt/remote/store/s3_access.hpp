@@ -3,7 +3,7 @@
 //   mr::detail::s3_access access({.region = "eu-west-1"}, env);
 //   access.address("GET", name, "").url;     // https://BUCKET.s3.eu-west-1.amazonaws.com/KEY
 //
-// If a response shows that a bucket is in another region, all later requests for the bucket use that region. The first
+// If a response shows that a bucket is in another region, later requests for the bucket use that region. The first
 // request reads the profile files and searches for keys.
 // Errors: setup_error for an endpoint that is not a URL, and for missing keys. Threads: any thread.
 #pragma once

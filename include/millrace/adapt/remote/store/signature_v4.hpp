@@ -4,8 +4,8 @@
 //   for (auto& header : sign.headers({.url = "https://bucket.s3.eu-west-1.amazonaws.com/a%20b.tar"}, now_seconds))
 //     request.headers.push_back(std::move(header));
 //
-// The path and the query of the URL are signed and sent unchanged. Therefore, encode them with uri_encoded() before. By
-// default, bodies are not signed, because TLS protects them, and SHA-256 of all data would be the largest cost.
+// Encode the path and the query of the URL with uri_encoded(). They are signed and sent unchanged. By default, bodies
+// are not signed, because TLS protects them.
 // Errors: io_error if libcrypto does not allow SHA-256. Messages contain no secrets. Threads: not synchronized.
 // Source: "Signature Calculations for the Authorization Header" of the Amazon S3 API Reference.
 #pragma once

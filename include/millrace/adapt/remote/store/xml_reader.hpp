@@ -5,9 +5,9 @@
 //     if (path == "ListBucketResult/Contents/Key") keys.push_back(content);
 //   });
 //
-// The callback receives each element when the element ends: the path (the names of its ancestors and its own name), and
-// its direct text. Name prefixes and attributes are omitted. Comments, processing instructions, CDATA and the five
-// predefined entities are supported.
+// The callback receives the path (the names of its ancestors and its own name) and the direct text of each element.
+// Name prefixes and attributes are omitted. Comments, processing instructions, CDATA and the five predefined entities
+// are supported.
 // Errors: data_error with the offset for text that is not well-formed, for more than 16 levels, and for more than 64
 // MiB. A document type is also an error, because it could define entities that expand without limit.
 // Threads: no shared state; any thread. Source: XML 1.0.

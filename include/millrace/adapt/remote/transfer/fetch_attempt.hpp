@@ -52,8 +52,7 @@ class fetch_attempt {
   /// Returns whether this attempt delivered the last byte of the fetch.
   bool completed_fetch() const noexcept { return finished_; }
 
-  /// Checks the speed once per `stall_limit`. Returns whether too few bytes arrived in the interval that has just
-  /// ended. Returns false within an interval.
+  /// Returns true if too few bytes arrived within `stall_limit`.
   bool is_stalled(const remote_options& o, std::int64_t now_ns) noexcept;
   /// Returns the reason why the attempt ended before its last byte.
   fetch_problem problem(CURLcode code, const remote_options& o) const;

@@ -4,9 +4,9 @@
 //   const auto result = mr::detail::judge({.first_byte = 100, .end_byte = 200}, expected, head);
 //   if (result.what == mr::detail::answer_kind::bytes) take_from(result.first_byte);
 //
-// A server may respond with status 206, with 200 and the range, or with 200 and the complete object. All three are
-// supported. A body is never accepted if it is another range, a part of another version of the object, or compressed.
-// Errors: none. Threads: not synchronized. Source: RFC 9110, sections 14 and 15; RFC 9112, section 6.
+// A server may send the range or the complete object. Both are supported. A body is never accepted if it is another
+// range, a part of another version of the object, or compressed. Errors: none. Threads: not synchronized. Source: RFC
+// 9110, sections 14 and 15; RFC 9112, section 6.
 #pragma once
 
 #include <millrace/adapt/remote/store/small_http.hpp>

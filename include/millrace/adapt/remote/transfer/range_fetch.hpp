@@ -5,7 +5,7 @@
 //   part->wait_into(0, buffer);                                                 // the reader waits for its bytes
 //
 // Errors: functions named wait_... throw the error that ended the fetch. Threads: one reader, and the network thread.
-// Lifetime: the memory must exist until a wait function has thrown an error or returned all bytes, or abandon() has
+// Lifetime: the memory must exist until a wait function has thrown or returned all bytes, or until abandon() has
 // returned.
 #pragma once
 
@@ -57,7 +57,7 @@ class range_fetch {
     return arrived_;
   }
   /// Waits until to.size() bytes from position `from` on have arrived, and copies them to `to`. The network thread may
-  /// write large amounts directly to `to`. The memory then has valid bytes only from buffered_from() on.
+  /// write bytes directly to `to`. The memory then has valid bytes only from buffered_from() on.
   void wait_into(std::size_t from, std::span<std::byte> to) {
     const std::size_t end = from + to.size();
     std::unique_lock lock(mutex_);
@@ -131,8 +131,8 @@ class range_fetch {
       const std::span<std::byte> direct = direct_.first(std::min(on_copy_, direct_.size()));
       const std::span<std::byte> buffered = memory_.subspan(arrived_ + direct.size(), on_copy_ - direct.size());
       direct_ = direct_.subspan(direct.size());
-      // The bytes are copied without the lock, so the reader need not wait for the copy. This is safe: the reader uses
-      // only bytes that have arrived, and abandon() waits for the end of the copy.
+      // The bytes are copied without the lock. This is safe: the reader uses only bytes that have arrived, and
+      // abandon() waits for the end of the copy.
       lock.unlock();
       if (!direct.empty()) std::memcpy(direct.data(), bytes.data() + skipped, direct.size());
       if (!buffered.empty()) std::memcpy(buffered.data(), bytes.data() + skipped + direct.size(), buffered.size());

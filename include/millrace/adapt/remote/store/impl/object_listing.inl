@@ -25,8 +25,7 @@ struct store_request {
 
 /// Sends a request whose response fits into memory. Returns a response with status 200 or 206, or the response for a
 /// missing object. If the store refuses the request, throws a located io_error. Retries with increasing pauses while
-/// the store is busy, and during a search for keys (key_provider.hpp). Retries immediately if the bucket is in another
-/// region, or if other keys are available. Each attempt is signed again.
+/// the store is busy, and during a search for keys (key_provider.hpp). Each attempt is signed again.
 MILLRACE_INLINE small_answer request_from_store(object_access& access, const key_environment& env,
                                        const store_request& question) {
   constexpr int max_attempts = 8, max_recoveries = 16;

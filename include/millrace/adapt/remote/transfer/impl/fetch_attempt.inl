@@ -68,8 +68,7 @@ MILLRACE_INLINE void fetch_attempt::set_up(const remote_options& o) {
   handle_.set(CURLOPT_CONNECTTIMEOUT_MS, static_cast<long>(1'000 * o.connect_limit.count()));
   handle_.set(CURLOPT_HTTP_VERSION,
               static_cast<long>(o.http2 ? CURL_HTTP_VERSION_2TLS : CURL_HTTP_VERSION_1_1));
-  // libcurl allocates a buffer for each request. Large buffers for many small requests would not fit into the CPU's
-  // cache.
+  // libcurl allocates a buffer for each request. Small requests get small buffers, which fit into the CPU's cache.
   handle_.set(CURLOPT_BUFFERSIZE, requested_bytes() < (4U << 20) ? 64L << 10 : 192L << 10);
   handle_.set(CURLOPT_DNS_SHUFFLE_ADDRESSES, 1L);
   handle_.set(CURLOPT_TCP_KEEPALIVE, 1L);
