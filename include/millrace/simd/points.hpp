@@ -93,8 +93,8 @@ MILLRACE_SIMD floats spread(float_block v) noexcept {
 MILLRACE_SIMD void join_axes(float_block x, float_block y, floats (&axes)[1]) noexcept {
   axes[0] = _mm256_insertf128_ps(_mm256_castps128_ps256(x), y, 1);
 }
-/// by_point[...][i] contains four numbers of point i for the x axis, and four for the y axis. Returns a vector whose
-/// block b contains those of point first + b for axis 0 (x) or 1 (y).
+/// Returns the numbers of one axis, 0 (x) or 1 (y). Block b contains the four numbers of point first + b.
+/// by_point[...][i] contains the numbers of point i for both axes.
 template <int axis, int first>
 MILLRACE_SIMD floats of_axis(const floats (&by_point)[1][4]) noexcept {
   return _mm256_permute2f128_ps(by_point[0][first], by_point[0][first + 1], axis == 0 ? 0x20 : 0x31);

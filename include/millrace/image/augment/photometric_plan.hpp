@@ -111,9 +111,10 @@ class photometric_plan {
   /// operation. For timm, draws all kinds first. Then draws for each operation whether to run it, its level, its sign
   /// and its interpolation.
   photometric_plan& rand_augment(picture_size size, rng& random, const rand_augment_options& options = {});
-  /// TrivialAugmentWide (Mueller, Hutter 2021). Draws the operation, its bin (the step of its magnitude) and its sign.
+  /// TrivialAugmentWide (Mueller, Hutter 2021). Draws the operation, the bin of its magnitude, and its sign.
   photometric_plan& trivial_augment(picture_size size, rng& random, const trivial_augment_options& options = {});
-  /// AutoAugment (Cubuk et al. 2019). Draws the pair of operations, then the parameters of each operation.
+  /// AutoAugment (Cubuk et al. 2019). Draws the pair of operations. Then draws, for each operation, whether to run it,
+  /// and its parameters.
   photometric_plan& auto_augment(picture_size size, rng& random, const auto_augment_options& options = {});
   /// AugMix (Hendrycks et al. 2020). Draws the weight of the image and the weights of the chains. For each chain, draws
   /// its depth. For each operation of the chain, draws the kind, the bin and the sign.

@@ -10,11 +10,10 @@
 //   auto [x, y] = b.columns();               // [B, 224, 224, 3] u8 and [B, 224, 224] u8
 //
 // For more than 256 instances: mr::label_map<std::uint16_t>, mr::labels<std::uint16_t>(r["seg.png"]).
-// A pixel of the result gets the sample of one source pixel: the source pixel that contains the center of the result's
-// pixel. Therefore the map stays aligned with the image after any crops, resizes, flips and orientation. The quality of
-// the image (`exact` or `fast`) does not change its map. The map must have the same size as the stored image. The
-// image's EXIF orientation also rotates the map. For a map that was drawn on the rotated image, use
-// p.geometry().upright().
+// Each pixel of the result is a copy of the source pixel that contains its center. Therefore the map stays aligned with
+// the image after any crops, resizes, flips and orientation. The quality of the image (`exact` or `fast`) does not
+// change its map. The map must have the same size as the stored image. The image's EXIF orientation also rotates the
+// map. For a map that was drawn on the rotated image, use p.geometry().upright().
 // Formats: see label_source.hpp. Without apply(), the full map is rendered.
 // Errors: labels() throws data_error for a field that is not a label map or is damaged. apply() throws data_error if
 // the sizes of map and image differ. Both errors name field, shard and key. Threads: not synchronized. Lifetime: a

@@ -4,9 +4,9 @@
 //   const mr::detail::inflate_stop why = mr::detail::inflate_loop::run(s, codes);
 //
 // Needs `least_input_bytes` of input. Writes fewer than `slack_bytes` bytes beyond the limit of the output.
-// The bit buffer is filled with one unaligned load of 8 bytes. Bits of the buffer above `count` may be set; they equal
-// the bits of the byte at `in`, so filling the buffer again does not change them. A match (a copy of earlier output) is
-// copied in words. Bytes that are written beyond its end are overwritten later.
+// The bit buffer is filled with one unaligned load of 8 bytes. Bits above `count` may be set. They equal the next bits
+// of the input, so that filling the buffer again is harmless. A match (a copy of earlier output) is copied in words.
+// Bytes that are written beyond its end are overwritten later.
 // Errors: the reason for the stop. Threads: any thread, if no two calls share an output.
 // Source: RFC 1951, 3.2.3; the buffer is filled by "variant 4" of F. Giesen, "Reading bits in far too many ways".
 #pragma once

@@ -30,7 +30,7 @@ struct alignas(8) coefficient_entry {
   std::uint8_t bits;        // number of bits to consume from the stream
   std::uint8_t advance;     // added to the coefficient's number; includes ends_block at the block's end
   std::uint8_t shift;       // shift of the window to the last symbol's magnitude: 64 - bits
-  std::uint8_t magnitude;   // size of the magnitude in bits; shift and magnitude together are the control word of BEXTR
+  std::uint8_t magnitude;   // size of the magnitude in bits; must follow `shift`, for the instruction BEXTR
   std::int16_t bias;        // added to the magnitude bits to get the coefficient: 1 - 2^size for a negative one
   std::int8_t value;        // first symbol's coefficient, if all bits of the symbol are in the index
   std::uint8_t run;         // zeros before the first symbol's coefficient

@@ -19,8 +19,8 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 class huffman_code {
  public:
-  /// Returns false if the code is invalid, which libjpeg also refuses: more words of one length than fit, or a word of
-  /// only ones.
+  /// Returns false if the code is invalid: it has too many words of one length, or a word of only ones. libjpeg also
+  /// refuses such a code.
   bool assign(code_bytes bytes) noexcept {
     counts_.fill(0);
     symbols_.fill(0);

@@ -1,12 +1,13 @@
 // Decodes the DC scans of a progressive JPEG. The DC coefficient is the first coefficient of a block. A DC scan
-// contains either its first bits, as the difference from the previous block, or one more bit of it.
+// contains either the first bits of these coefficients, as differences from the previous block, or one more bit of
+// each.
 //
 //   const mr::detail::scan_grid grid(header, scan);
 //   mr::detail::dc_scan dc(scan, grid, codes, store);            // codes: one for each component of the scan
 //   dc.begin_interval();
 //   if (const auto why = dc.decode(bit, end_bit, row, 0, grid.columns); why != none) return why;    // moves `bit`
 //
-// Blocks outside the region are decoded only for the prediction, and their additional bits are skipped.
+// Blocks outside the region are decoded only because later blocks depend on their differences.
 // Threads: not thread-safe; one per decoder. Source: ITU-T T.81 G.1.2.1.
 #pragma once
 
@@ -22,8 +23,8 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// The grid of a scan. Its units are MCUs (coding units) if the scan has several components. The units of a scan of one
-/// component are the blocks of the component, without padding.
+/// The grid of a scan. With several components, its cells are MCUs (coding units). With one component, its cells are
+/// the blocks of the component, without padding.
 struct scan_grid {
   std::size_t columns = 0, rows = 0;
   std::array<std::size_t, 3> across{}, down{};   // blocks of each component of the scan in an MCU

@@ -9,7 +9,7 @@
 // three kinds of files, which libjpeg must then decode:
 // - files for which libjpeg might warn or produce another value, as in plane_job.hpp
 // - files whose scans omit bits of coefficients, because libjpeg smooths such images
-// - files that exceed the request's limits for scans or for memory (in which libjpeg would store all coefficients)
+// - files that exceed the request's limits for scans or for memory
 //
 // Lifetime: planes are valid until the next call of the decoder. Errors: throws only std::bad_alloc.
 // Threads: one decoder per worker. Source: ITU-T T.81 annex G.
