@@ -3,11 +3,9 @@
 //   error: 'operator|<map_stage<...>>' is unavailable: millrace: the callable in map() returns void: ...
 //
 // Valid and invalid calls select different overloads of one name. Overloads for invalid calls are declared
-// `unavailable` with a sentence, which compilers print at the user's call. These overloads return a broken_flow. A
-// broken_flow accepts every later stage, and its batches are broken_batch objects. Therefore no second error follows.
-// Most of these overloads are member functions or constructors, because g++ reports a call of any other function twice.
-// The members for operator| are in flow/refusals.hpp. For each sentence, tests/contract/errors contains a program that
-// causes the error.
+// `unavailable` with a sentence, which compilers print at the user's call. These overloads return a broken_flow, which
+// accepts every later stage. Therefore no second error follows. Most of these overloads are member functions or
+// constructors, because g++ reports a call of any other function twice.
 #pragma once
 
 #include <millrace/flow/stage.hpp>
@@ -49,9 +47,9 @@ enum class mistake {
   rows_are_mixed_twice,
 };
 
-/// Printed as the expected type of a generic callable, which has no single expected type.
+/// Shown as the expected type of a generic callable.
 struct any_type;
-/// Prints the item type of the flow in the compiler's message.
+/// Shows the item type of the flow in the compiler's message.
 template <class>
 struct flow_item;
 /// Prints the type that the stage accepts in the compiler's message.

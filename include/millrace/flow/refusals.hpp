@@ -5,8 +5,7 @@
 //     using mr::detail::refusals_of<Item, Stages...>::operator|;
 //   };
 //
-// The overloads are members that flow names with a using-declaration. Therefore both g++ and clang++ report each error
-// once.
+// A flow names these members with a using-declaration, so that g++ and clang++ report each error once.
 #pragma once
 
 // clang-format off: attributes before a declaration
@@ -15,7 +14,7 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// `batch` marks its output type. Only stages with the same mark may follow `batch`.
+/// The output type of `batch`. Only stages that accept this type may follow `batch`.
 template <class Item>
 concept ends_in_batch = requires {
   typename Item::batch_mark;
@@ -24,7 +23,7 @@ template <class Stage>
 concept accepts_batches = requires {
   typename Stage::batch_mark;
 };
-/// `bucket` also marks its output type. Only `batch` accepts that type.
+/// The output type of `bucket`. Only `batch` accepts it.
 template <class Item>
 concept ends_in_bucket = requires {
   typename Item::bucket_mark;

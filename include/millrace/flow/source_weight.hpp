@@ -6,8 +6,8 @@
 //   mr::weighted{web, [](std::uint64_t position) { return std::exp(-1e-6 * double(position)); }};
 //
 // Units: a position counts the samples of the run over all ranks, across epochs: step * batch size * ranks. A weight is
-// relative to the weights of the other sources at the same position. A constant weight must be above 0. A weight at a
-// point, or from a function, may be 0.
+// relative to the weights of the other sources at the same position. A constant weight must be above 0; other weights
+// may be 0.
 // Before the first point and after the last point, the weight is that of the nearest point. In a mix within a mix, the
 // weights of both mixes depend on the position of the run.
 // Errors: setup_error for points that are empty or not in ascending order, and for weights that are negative or not
@@ -82,10 +82,9 @@ class source_weight {
   /// Returns whether the weight is the same at all positions.
   bool is_constant() const noexcept { return !function_ && points_.size() == 1; }
   /// Returns the points of steps() or linear(), one point for a constant weight, and no points for a function.
-  /// A weight of weight_within() has the points of all weights from which it is computed.
   const std::vector<point>& points() const noexcept { return points_; }
 
-  /// Returns whether the weight depends on a function of the user. Such a weight may change at any position.
+  /// Returns whether the weight depends on a function of the user.
   bool is_function() const noexcept { return of_user_; }
 
   /// Returns the weight at a position.
@@ -108,7 +107,7 @@ class source_weight {
     return linear_ ? (at(begin) + at(end - 1)) / 2 : at(begin);
   }
 
-  /// Returns a hash of the weights. A function is evaluated at 188 positions below 2^48.
+  /// Returns a hash of the weights. A function is evaluated at some positions.
   std::uint64_t fingerprint() const {
     std::uint64_t all = detail::combine_keys(function_ ? 2 : linear_ ? 1 : 0, points_.size());
     const auto add = [&](std::uint64_t position, double weight) {

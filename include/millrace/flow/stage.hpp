@@ -102,8 +102,7 @@ template <class F, class In>
 concept callable_on = std::invocable<const F&, In> || std::invocable<const F&, In, rng&> ||
     std::invocable<const F&, In, scratch&> || std::invocable<const F&, In, rng&, scratch&>;
 
-/// True if `F` accepts an rng. Only such a stage has an ordinal (its number among these stages), which is part of the
-/// rng's key.
+/// True if `F` accepts an rng.
 template <class F, class In>
 concept draws_on = callable_on<F, In> && !std::invocable<const F&, In> && !std::invocable<const F&, In, scratch&>;
 

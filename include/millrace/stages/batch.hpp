@@ -10,8 +10,7 @@
 // Evaluation: pad_last fills up the last batch of an epoch with masked rows. Then every batch has `size` rows on every
 // rank, and each sample occurs exactly once over all ranks. b.valid() is 1 for rows with a sample. Masked rows follow
 // the rows with a sample. Masked rows contain zeros (length 0 in a ragged column) and have an empty key. prefetch sets
-// the maximum number of batches on the host that are ready or in preparation. The default is 2 to 4, or up to 16 small
-// batches that have at most 1 MiB together.
+// the maximum number of batches on the host that are ready or in preparation. The default is 2 to 16.
 #pragma once
 
 #include <millrace/base/version.hpp>

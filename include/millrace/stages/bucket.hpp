@@ -6,9 +6,8 @@
 //
 // The column is ragged, or an integer that contains the length. A sample goes into the first bucket whose boundary is
 // at least its length. A batch from the bucket with boundary n has tokens / n rows, but at most the `size` of batch().
-// Therefore the number of rows times the longest length never exceeds `tokens`. A full bucket becomes the next batch;
-// b.size() is its number of rows. Without `tokens`, every batch has `size` rows. The integer may then be any category
-// of a sample, from 0 to the last boundary:
+// A full bucket becomes the next batch; b.size() is its number of rows. Without `tokens`, every batch has `size` rows.
+// The integer may then be any category of a sample, from 0 to the last boundary:
 //
 //   mr::bucket<&example::kind>({.boundaries = {1, 2}})     // 1: upright images, 2: wide ones; ragged_picture.hpp
 //
@@ -16,7 +15,7 @@
 // each bucket into the next longer bucket, so that at most one batch is short. Every sample is delivered exactly once;
 // no sample is dropped, even with drop_last.
 // The order is the same for any number of threads. A resumed run starts reading at the point where the buckets were
-// last empty. The resumed run reads again at most flush_every samples, and the shards in the shuffle window.
+// last empty.
 // With several ranks, set session_options::epoch_batches, so that each rank has the same number of batches. Each rank
 // fills its buckets with its own samples, so rows and lengths differ between ranks. To compute a mean over all ranks,
 // divide by the sum of b.size() over all ranks.
@@ -72,7 +71,7 @@ class bucketing {
   }
 
   void push(sample<T> s, std::vector<sample<T>>& out) {
-    // Flushes only between two samples of the source, so that a resumed run can begin at the next sample.
+    // Flushes only between two samples of the source, at which a resumed run can begin.
     if (since_flush_ >= flush_every_ && s.ordinal != last_ordinal_) flush(out);
     last_ordinal_ = s.ordinal;
     if (since_flush_++ == 0) {
@@ -80,7 +79,7 @@ class bucketing {
       first_epoch_ = s.epoch;
     }
     s.ordinal = first_ordinal_;
-    s.epoch = first_epoch_;   // samples of one flush may have different epochs, because lanes begin a pass one by one
+    s.epoch = first_epoch_;   // samples of one flush may have different epochs
     bucket& into = bucket_of(length_of(*s.item));
     held_bytes_ += held_bytes_of(*s.item);
     if (held_bytes_ > max_bytes_)

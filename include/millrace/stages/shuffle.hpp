@@ -6,7 +6,7 @@
 // of the permuted shards gets the key i + U(seed, epoch, i) * window, where U is uniform in [0, 1). Samples are
 // delivered in the order of their keys ("sliding jitter"). A sample moves by less than `window` positions. If the
 // window has at least as many samples as an epoch, the order is a uniform permutation of the epoch. In any other
-// position, shuffle buffers up to `window` items and applies the same rule to these items.
+// position, shuffle buffers up to `window` items, and applies the same rule.
 // With an index the order is computed, and nothing is buffered. Without an index, about half a window of encoded
 // samples is buffered at a time. In the first epoch, a complete window is buffered before the first batch, to find out
 // whether the window covers the epoch. If the memory budget is too small for that, delivery begins earlier.

@@ -4,12 +4,12 @@
 //   mr::metrics m({.every = 50, .device = make_sums()}); // in a .cpp
 //
 // The current stream is the stream of the last add. A hand-over copies the sums of all metrics at one point of the
-// stream, and resets the sums at the same point. The totals arrive on the host later, in the order of the hand-overs.
-// The number of pending hand-overs is limited. Only functions whose names begin with wait_ or read_ block.
+// stream, and resets them. The totals arrive on the host later, in the order of the hand-overs. The number of pending
+// hand-overs is limited. Only functions whose names begin with wait_ or read_ block.
 // Errors: io_error from the device, setup_error for a call that is not allowed. Threads: not synchronized.
 // Lifetime: one object serves one mr::metrics. A stream must live until finish() or read_now() has waited for its adds,
-// an add uses another stream, or the sums are destroyed. If an add is captured in a graph, finish() and read_now() are
-// not enough, because the graph may run again.
+// an add uses another stream, or the sums are destroyed. If an add is captured in a graph, waiting is not enough,
+// because the graph may run again.
 #pragma once
 
 #include <millrace/base/error.hpp>

@@ -40,8 +40,8 @@ MILLRACE_BOTH_SIDES void for_share(const T* data, std::size_t count, unsigned th
   if (rest < count) f(to_float(data[rest]), rest);
 }
 
-/// Adds up values of equal weight. A single block adds its sum to the totals. If there are several blocks, each writes
-/// a part, and merge_parts adds the parts to the totals.
+/// Adds up values of equal weight. A single block adds its sum to the totals. Several blocks write parts, which
+/// merge_parts adds to the totals.
 template <class T>
 struct sum_values {
   static constexpr unsigned threads = 256;
@@ -144,8 +144,7 @@ struct rank_rows {
   }
 };
 
-/// Returns the number of blocks. 2048 blocks fill any current GPU. For more rows than that, a block processes several
-/// rows and adds to the totals once.
+/// Returns the number of blocks. If there are more rows than blocks, a block processes several rows.
 inline unsigned rank_rows_blocks(std::size_t rows) noexcept {
   return static_cast<unsigned>(std::min<std::size_t>(rows, 2048));
 }

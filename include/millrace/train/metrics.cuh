@@ -77,8 +77,8 @@ class cuda_device_sums final : public device_sums {
     try {
       here.emplace(gpu_);
       now.emplace();
-      // Kernels of adds may still use the sums, and cudaFree does not necessarily wait for these kernels. Synchronizing
-      // the entire device would end captures of other threads.
+      // Kernels may still use the sums, and cudaFree need not wait for them. Synchronizing the entire device would end
+      // captures of other threads.
       if (used_ && !is_capturing(step_)) {
         check_cuda(cudaEventRecord(order_, step_), "cudaEventRecord");
         check_cuda(cudaEventSynchronize(order_), "cudaEventSynchronize");
@@ -219,7 +219,6 @@ class cuda_device_sums final : public device_sums {
   };
 
   /// The public constructor delegates to this constructor, so that the destructor runs if the public constructor fails.
-  /// The last slot is for read_now().
   cuda_device_sums(const cuda_metric_sums_options& o, std::vector<slot> ring)
       : gpu_(context_of(o.device < 0 ? current_gpu() : o.device)), o_(o), ring_(std::move(ring)) {}
 

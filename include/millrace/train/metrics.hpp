@@ -80,9 +80,8 @@ class metrics {
   /// Adds `ns` to a duration. The row contains this duration as a share (0..1) of the time since the previous row.
   void spent_ns(std::string_view name, std::uint64_t ns) { named(name, kind::share).totals.count += ns; }
 
-  /// Calls `adds`. Its add() calls for views of GPU memory are executed together, as one kernel. More than 8 views,
-  /// several views for one metric, and several streams need further kernels. The views must stay valid until
-  /// add_together() returns. If `adds` throws an exception, some of its views may not be added.
+  /// Calls `adds`. Its add() calls for views of GPU memory are executed together, if possible as one kernel. The views
+  /// must stay valid until add_together() returns. If `adds` throws an exception, some of its views may not be added.
   template <std::invocable Adds>
   void add_together(Adds&& adds) {
     device_sums* const sums = options_.device && options_.device->begin_group() ? options_.device.get() : nullptr;

@@ -20,8 +20,8 @@
 namespace millrace { inline namespace MILLRACE_ABI {
 
 // A time on two clocks: the steady clock for intervals, and the wall clock for output.
-// Classes that need the time have a time_source in their options. Tests and replays replace the time_source with a
-// clock of the test. Several threads may call a time_source concurrently.
+// Classes that need the time have a time_source in their options, which tests replace. Several threads may call a
+// time_source concurrently.
 
 /// The same time on the steady and on the wall clock.
 struct instant {

@@ -4,11 +4,10 @@
 //   // epoch 3  step 1200  loss 0.4512  top1 81.2%  samples/s 3120  data_wait 0.4%
 //
 // The line shows the latest value of each name, in order of first appearance. For a count with a rate, the line shows
-// only the rate, because the count covers one interval and would look like a total.
+// only the rate.
 // On a terminal, the line is redrawn in place, at most ten times a second. If the terminal is too narrow, the line
-// omits complete cells, beginning with the last cell. The cells of epoch, rates, `data_wait` and step are omitted after
-// all other cells. If the output is not a terminal (a pipe, a batch system's file), a line is written every
-// `plain_interval`. close() leaves the last state on the screen. Names are dimmed unless NO_COLOR is set.
+// omits the less important cells. If the output is not a terminal (a pipe, a batch system's file), a line is written
+// every `plain_interval`. close() leaves the last state on the screen. Names are dimmed unless NO_COLOR is set.
 // Errors: io_error. Threads: the log's writer thread.
 // Source: no-color.org for NO_COLOR; ECMA-48 (EL, SGR 2) for erasing and dimming.
 #pragma once

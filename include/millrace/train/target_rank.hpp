@@ -4,8 +4,7 @@
 //   bool top_1_is_right = rank == 0, top_5_is_right = rank < 5;
 //
 // Ties: among equal logits, the lower class ranks first, as in argmax. The rank in a row with a NaN is `unranked`.
-// Cost: one pass, without sorting and without branches on the data. The host and CUDA kernels both use rank_part.
-// Errors: none. Threads: the functions are pure; any thread may call them.
+// Cost: one pass, without sorting. Errors: none. Threads: the functions are pure; any thread may call them.
 #pragma once
 
 #include <millrace/base/half.hpp>

@@ -5,8 +5,8 @@
 //   out.push({.step = 1200, .images = {{.name = "augmented", .file = jpeg_bytes, .width = 224, .height = 224}}});
 //   // then in a shell: tensorboard --logdir runs
 //
-// Each sink starts a new file in `folder`; TensorBoard joins the files of a folder. Therefore a file that was truncated
-// by a crash is never continued. Use separate folders for training and validation. Messages are ignored.
+// Each sink starts a new file in `folder`; TensorBoard joins the files of a folder. Use separate folders for training
+// and validation. Messages are ignored.
 // Values are stored as f32. A record is in the file when write() returns, and on the disk within ten seconds.
 // Errors: setup_error for an empty folder name; io_error. Threads: the log's writer thread.
 // Format: TFRecord frames, little endian: u64 length, masked CRC-32C of the length, payload, masked CRC-32C of the
@@ -43,7 +43,7 @@ class protobuf_message {
   std::string bytes_;
 };
 
-/// Returns the masked CRC-32C of `data`. The format masks the CRC, because a CRC of data that contains CRCs is weak.
+/// Returns the masked CRC-32C of `data`, as the format requires.
 std::uint32_t masked_crc32c(std::string_view data) noexcept;
 
 std::string tfrecord(std::string_view payload);

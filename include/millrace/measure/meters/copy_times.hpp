@@ -9,8 +9,8 @@
 //   times.copied({queued_ns, mr::detail::steady_now_ns(), batch}, bytes);    // after the copy has arrived
 //
 // Times are from the host's clock. A copy begins when it is queued, or when the previous copy has arrived, whichever is
-// later. It ends when the data has arrived. If the trainer runs ahead of the GPU, the measured time includes the
-// training step that still uses the slot. Therefore the measured time is an upper bound.
+// later. It ends when the data has arrived. The measured time is an upper bound, because it may include a training step
+// that still uses the slot.
 // Errors: none. Threads: the stager uses `idle`. The thread that waits for copies calls copied(). Any thread may call
 // the other members.
 #pragma once
@@ -74,8 +74,7 @@ class copy_times {
     s.items = batches * f.batch_samples;
     s.bytes = bytes_.load(std::memory_order_relaxed);
     s.service_ns = service_ns_.snapshot();
-    // Copies may be in progress while the stager waits. Therefore only the time without a copy is divided into starved
-    // and blocked time, in proportion to the two kinds of waits.
+    // Only the time without a copy is divided into starved and blocked time, in proportion to the two kinds of waits.
     const std::uint64_t all = now_ns - std::min(started_ns_, now_ns);
     const auto rest = static_cast<double>(all - std::min(s.busy_ns, all));
     const auto space = static_cast<double>(for_space_ns_.load()), input = static_cast<double>(for_input_ns_.load());

@@ -97,7 +97,7 @@ class read_meter {
   std::size_t outstanding_ = 0;
   std::uint64_t lanes_ = 0;   // one bit per lane: set if the lane is in use
   std::array<named_start, 64> current_;
-  /// The rings of the first 8 lanes, created by the first read: a set of shards in a mix never uses its meter.
+  /// The rings of the first 8 lanes, created by the first read.
   std::unique_ptr<std::array<span_ring, 8>> spans_;
 };
 

@@ -39,8 +39,7 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 #ifdef MILLRACE_NVTX
 
-/// Returns the domain; null if no profiler is attached. The domain is created once, because a profiler is attached at
-/// the start of the process or never.
+/// Returns the domain; null if no profiler is attached.
 inline nvtxDomainHandle_t trace_domain() noexcept {
   static const nvtxDomainHandle_t domain = nvtxDomainCreateA("millrace");
   return domain;

@@ -66,8 +66,8 @@ class worker_times {
     waited(now_ns - std::min(since, now_ns));
     waiting_for_ = what;
   }
-  /// Ends a stay without beginning a wait. Use this function instead of leave() if the worker continues later. The time
-  /// since worked() also counts as work. Has no effect on a worker that is waiting.
+  /// Ends a stay without beginning a wait, for a worker that continues later. The time since worked() also counts as
+  /// work. Has no effect on a worker that is waiting.
   void end_of_stay(std::uint64_t now_ns) noexcept {
     if (idle_since_ns_.load(std::memory_order_relaxed) != 0) return;
     was_busy(now_ns);
@@ -124,8 +124,8 @@ class worker_times {
   struct measured_times {
     std::uint64_t cpu_ns = 0, cpu_of_ns = 0, delay_ns = 0, delay_of_ns = 0;
 
-    /// Returns the share of the work time in which a worker runs on a core or waits for a core. Returns 0 if too few
-    /// stays were measured.
+    /// Returns the share of the work time in which a worker runs on a core or waits for a core; 0 if too little time
+    /// was measured.
     double share_on_cores() const noexcept {
       if (cpu_of_ns < enough_ns || delay_of_ns < enough_ns) return 0;
       const double share = static_cast<double>(cpu_ns) / static_cast<double>(cpu_of_ns) +

@@ -10,8 +10,7 @@
 //
 // Values are integers, usually nanoseconds. Each value below 32 has its own bucket. From 32 up, each range between two
 // powers of two is divided into 16 equal buckets. A quantile is the middle of its bucket. All values from 2^42 up (73
-// minutes in nanoseconds) are in the last bucket. The object has 5 KiB and does not allocate. Errors: none. Threads:
-// not synchronized.
+// minutes in nanoseconds) are in the last bucket. The object has 5 KiB. Errors: none. Threads: not synchronized.
 // Source: the log-linear buckets of HdrHistogram (Gil Tene), with 4 bits of precision.
 #pragma once
 
@@ -39,7 +38,7 @@ class distribution {
     const unsigned shift = width > 5 ? width - 5 : 0;
     return (std::size_t{shift} << 4) + static_cast<std::size_t>(value >> shift);
   }
-  /// Returns the smallest value of a bucket. For the argument `buckets`, returns the end of the last bucket.
+  /// Returns the smallest value of a bucket. first_of(buckets) is the end of the last bucket.
   static constexpr std::uint64_t first_of(std::size_t bucket) noexcept {
     if (bucket < 32) return bucket;
     return (std::uint64_t{16} + (bucket & 15)) << ((bucket >> 4) - 1);

@@ -57,8 +57,7 @@ struct stage_statistics {
 
   /// Returns the starved time as a share of the sum of busy, starved and blocked time.
   double starved_share() const noexcept;
-  /// Returns the number of items that passed the stage, converted to samples. In a window, this number can differ from
-  /// the number of delivered samples, because the queues between the stages grow and shrink.
+  /// Returns the number of items that passed the stage, converted to samples.
   double samples() const noexcept { return static_cast<double>(items) / items_per_sample; }
 };
 
@@ -81,7 +80,7 @@ struct flow_statistics {
   distribution wait_ns{};                   ///< time of each call of next()
   std::optional<std::uint64_t> device_gap_ns{};   ///< time in which the device had no batch; unset if not measured
   read_levels reads_at_once{};              ///< time, reads and bytes by the number of outstanding reads
-  /// Time and samples of reading the next shard in the order. The samples of all later shards must wait for this shard.
+  /// Time and samples of reading the next shard in the order, for which all later shards wait.
   std::uint64_t in_turn_ns = 0, in_turn_samples = 0;
   std::uint64_t passed_on_samples = 0;      ///< samples that readers passed on in order; 0 without a fixed order
   std::optional<std::uint64_t> storage_bytes{};   ///< bytes read that were not in the page cache
@@ -99,8 +98,7 @@ struct flow_statistics {
   /// Returns the first stage of this kind, or null.
   const stage_statistics* find(stage_kind kind) const noexcept;
   /// While one reader reads the next shard in the order, the other readers read later shards. Returns the share of the
-  /// other readers' work that was used. The result is empty for a single reader, if the share is 1/2 or more, and if
-  /// too few samples were counted.
+  /// other readers' work that was used. The result is empty if the share is 1/2 or more, or unknown.
   std::optional<double> useful_share_of_other_readers() const noexcept;
   /// Returns the length of the window in seconds. samples_per_s() returns the speed in the window.
   double wall_s() const noexcept { return 1e-9 * static_cast<double>(wall_ns); }
@@ -121,8 +119,8 @@ inline void saturating_sub(std::uint64_t& now, std::uint64_t before) noexcept { 
 
 }  // namespace detail
 
-/// Returns the measurements since `before`, an earlier snapshot of the same run. Settings, ceilings and queue means are
-/// copied from `now`.
+/// Returns the measurements since `before`, an earlier snapshot of the same run. Copies settings, ceilings and means of
+/// queues from `now`.
 template <class Figures>
   requires std::is_same_v<Figures, flow_statistics>
 Figures operator-(Figures now, const Figures& before) {
@@ -159,8 +157,8 @@ Figures operator-(Figures now, const Figures& before) {
       a.phases[p].service_ns -= b.phases[p].service_ns;
       of_phases += a.phases[p].busy_ns;
     }
-    // The time of a phase is an estimate: a share of the total time so far. If the share decreased, the time in the
-    // window would be negative, and counts as 0. The times of the other phases are then too large and are scaled down.
+    // The time of a phase is an estimate: a share of the total time so far. If the share decreased, its time in the
+    // window counts as 0, and the times of the other phases are scaled down.
     if (of_phases <= a.busy_ns) continue;
     for (phase_statistics& p : a.phases)
       p.busy_ns = static_cast<std::uint64_t>(static_cast<double>(p.busy_ns) * static_cast<double>(a.busy_ns) /

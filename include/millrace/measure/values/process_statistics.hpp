@@ -7,8 +7,7 @@
 //
 // Cost: a few microseconds for each thread of the process. On Linux, now() reads the cgroup's cpu.stat,
 // /proc/self/task/N/schedstat and /proc/self/io. If the system does not provide a value, the value is 0, or unset for
-// storage bytes. Storage bytes are counted for the entire process. The kernel does not count the bytes of some network
-// file systems.
+// storage bytes. The kernel does not count the bytes of some network file systems.
 // Errors: none. Threads: any thread.
 #pragma once
 
@@ -33,7 +32,7 @@ struct process_statistics {
 
   friend process_statistics operator-(process_statistics later, const process_statistics& earlier) noexcept {
     later.cpu_ns -= std::min(later.cpu_ns, earlier.cpu_ns);
-    // The later sum may be smaller, because it does not include the delays of threads that have ended.
+    // The later sum may be smaller, because it excludes threads that have ended.
     later.throttled_ns -= std::min(later.throttled_ns, earlier.throttled_ns);
     later.run_delay_ns -= std::min(later.run_delay_ns, earlier.run_delay_ns);
     if (later.storage_bytes)

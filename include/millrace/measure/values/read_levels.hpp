@@ -1,4 +1,5 @@
-// Estimates how storage responds to more concurrent reads, from measurements at each number of outstanding reads.
+// Estimates how much faster storage is with more concurrent reads, from measurements at each number of outstanding
+// reads.
 //
 //   levels.add(3, {.ns = spent_ns});                                 // exactly 3 reads were outstanding for this time
 //   levels.add(2, {.reads = 1, .read_ns = read_ns, .bytes = size});  // a read ended; on average 2 were outstanding

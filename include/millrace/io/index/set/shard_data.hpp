@@ -174,8 +174,8 @@ class shard_data {
   /// Announces to the storage that these shards will be opened in this order. A further call announces more shards.
   void expect_shards(std::span<const std::size_t> shards) const;
 
-  /// Reads `samples` into `records`. Returns the number of samples that were read without an error, counted from the
-  /// front. `failure` is the error of the next sample. Records after it are valid or empty.
+  /// Reads `samples` into `records`. Returns the number of samples before the first error, which is stored in
+  /// `failure`. Later records are valid or empty.
   std::size_t read(std::span<const located_sample> samples, std::span<record> records, std::exception_ptr& failure) {
     return read(samples, {.records = records, .failure = failure, .reads = reads_});
   }

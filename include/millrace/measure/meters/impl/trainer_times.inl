@@ -87,9 +87,8 @@ MILLRACE_INLINE std::uint64_t trainer_times::clock(std::uint64_t now_ns) const n
   return ended != 0 && ended < now_ns ? ended : now_ns;
 }
 
-/// Removes the idle time of pauses from a stage. This is the time that its threads have counted in excess of the wall
-/// time. Most of it is blocked time, because the slots are full during a pause. After the last sample, it is starved
-/// time.
+/// Removes the idle time of pauses from a stage: the time that its threads have counted in excess of the wall time.
+/// Removes blocked time first, because the slots are full during a pause.
 MILLRACE_INLINE void subtract_pauses(stage_statistics& s, std::uint64_t wall_ns, std::uint64_t paused_ns) noexcept {
   std::uint64_t idle = s.busy_ns + s.starved_ns + s.blocked_ns;
   saturating_sub(idle, wall_ns * s.concurrency);
