@@ -65,8 +65,8 @@ class mix_plan {
   }
   /// Returns the sum of the shuffle windows of all sources, in samples. 0: no source is shuffled.
   std::uint64_t window() const noexcept;
-  /// Returns the window warning (exact_order::window_notice()) of the first source that has a warning, or an empty
-  /// string.
+  /// Returns exact_order::window_notice() of the first source with such a warning; empty if all windows are wide
+  /// enough.
   std::string window_notice() const;
   /// Returns the number of shards of all sources before this source.
   std::uint64_t first_shard(std::size_t source) const noexcept { return first_shards_[source]; }

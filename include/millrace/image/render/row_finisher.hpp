@@ -6,7 +6,7 @@
 //   resizer.render(planes);
 //   last.finish(job, memory);
 //
-// A job (one image) without padding, operations and patches is rendered directly to its target, and finish() does
+// A job is one image. Without padding, operations and patches, it is rendered directly to its target, and finish() does
 // nothing. Any other job is rendered as bytes, which finish() converts. The values equal normalize() of the same bytes.
 // Errors: the errors of the operations. Threads: not thread-safe; one thread at a time. Memory: up to two images of
 // bytes.

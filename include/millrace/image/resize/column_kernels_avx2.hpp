@@ -12,8 +12,8 @@
 //
 // Weights that are negative or above 1 use medium or long, whose sums have 32 bits. The sums of short fit into 16 bits,
 // because put_weights() splits each weight into two bytes.
-// Order in `out`: in each 32 columns, the first vector contains columns 0-7 and 16-23, the second vector 8-15 and
-// 24-31.
+// Order in `out`: of each 32 columns, the first vector contains columns 0-7 and 16-23. The second vector contains the
+// others.
 // Shapes, units, errors, threads: see column_kernels.hpp.
 #pragma once
 

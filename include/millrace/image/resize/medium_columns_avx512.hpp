@@ -111,7 +111,7 @@ class avx512_medium_columns {
              _mm512_maskz_srai_epi32(0xffff, sum_c, 6), _mm512_maskz_srai_epi32(0xffff, sum_d, 6)}};
   }
 
-  /// The permutation that joins two registers of 16 sums in the order 0-7, 16-23, 8-15, 24-31.
+  /// The permutation that joins two registers of 16 sums in the order of avx2_columns.
   alignas(64) static constexpr std::uint16_t crossed[32] = {
       0,  2,  4,  6,  8,  10, 12, 14, 32, 34, 36, 38, 40, 42, 44, 46,
       16, 18, 20, 22, 24, 26, 28, 30, 48, 50, 52, 54, 56, 58, 60, 62};

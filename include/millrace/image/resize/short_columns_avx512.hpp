@@ -5,8 +5,7 @@
 //     mr::detail::avx512_short_columns::run({&group, 1}, rows, 2);
 //
 // A lane (128 bits of a register) contains 8 outputs. `pick` selects their samples from the 16 bytes that begin at
-// base[lane]. Outputs 0-7, 16-23, 8-15 and 24-31 are lanes 0 to 3. Byte permutations allow all lanes to use one window
-// of 64 bytes.
+// base[lane]. The lanes have the order of outputs of avx2_columns. All lanes use one window of 64 bytes.
 // Shapes, units, errors, threads: see column_kernels.hpp.
 #pragma once
 

@@ -31,8 +31,8 @@ class jpeg_decoder : private jpeg_input {
  public:
   jpeg_decoder() : jpeg_input(", or set accept_damaged to decode the intact part") {}
 
-  /// Reads the header and sets the decoding size to `eighths` / 8 of the stored size. `eighths` is 1, 2, 4 or 8.
-  /// `data` must stay valid until decode() returns. Throws data_error if the header is not valid.
+  /// Reads the header and sets the decoding size to `eighths` / 8 of the stored size; `eighths` is 1, 2, 4 or 8. `data`
+  /// must stay valid until decode() returns. Throws data_error if the header is not valid.
   void open(std::span<const std::byte> data, const jpeg_limits& limits, unsigned eighths = 8) {
     jpeg_input::open(data, limits);
     info_.out_color_space = info_.num_components == 4 ? JCS_CMYK : JCS_EXT_RGBX;
