@@ -50,7 +50,7 @@ namespace millrace { inline namespace MILLRACE_ABI {
 /// The point at which a run without an index begins to read again, in order to continue after a batch.
 struct replay_point {
   std::uint64_t pass = 0;      ///< number of the pass through the source
-  std::uint64_t ordinal = 0;   ///< ordinal of the first sample to convert to rows, in this pass
+  std::uint64_t ordinal = 0;   ///< ordinal in this pass of the first sample to use
   std::uint64_t rows = 0;      ///< rows of the samples from `ordinal` on that were already delivered or dropped
   std::uint64_t shard = 0;     ///< ordinal of the first shard to open, in the pass's order of shards
   std::uint64_t first = 0;     ///< number of samples in the earlier shards of the pass
@@ -62,7 +62,7 @@ struct replay_point {
 /// The digest of one of several ranks, to detect whether the user summed the digests. Comparisons ignore this struct.
 struct digest_share {
   std::uint64_t digest = 0;
-  std::uint32_t ranks = 0;   ///< number of ranks; 0 if the digest is complete, because no other rank had samples
+  std::uint32_t ranks = 0;   ///< number of ranks; 0 if the digest is complete
 
   friend constexpr bool operator==(const digest_share&, const digest_share&) { return true; }
 };

@@ -68,7 +68,7 @@ struct column_place<T> {
 
   std::array<std::size_t, column_traits<T>::rank> shape{};
   std::size_t row_elements = 1;
-  std::size_t offset_bytes = 0;   ///< valid after close() only if the column is fixed
+  std::size_t offset_bytes = 0;   ///< changes in close(), unless the column is fixed
   std::size_t lengths_at_bytes = 0;
   std::remove_cvref_t<decltype(std::declval<const T&>().options())> options{};
 
@@ -103,8 +103,8 @@ struct column_place<T> {
   std::size_t item_bytes() const noexcept { return row_elements / shape[0] * sizeof(element); }
 
   std::size_t max_row_bytes() const noexcept { return numbers * sizeof(std::int32_t) + row_elements * sizeof(element); }
-  /// Copies a row from the front of `from` to the slot. Call it before close(). `from` contains the numbers of the
-  /// row's size, then its elements. Returns false if a number is too large, or if bytes are missing.
+  /// Copies a row from the front of `from` to the slot. Call it before close(). `from` contains the size of the row,
+  /// then its elements. Returns false if the size is too large, or if bytes are missing.
   bool set_row(std::byte* base, std::size_t row, std::span<const std::byte>& from) const noexcept {
     std::array<std::int32_t, numbers> size;
     if (from.size() < sizeof size) return false;
@@ -140,10 +140,9 @@ struct column_place<T> {
       to.insert(to.end(), from, from + static_cast<std::size_t>(size[numbers - 1]) * inner);
   }
 
-  /// Pads the rows and moves them, without gaps, to the space directly after the first `used_bytes` bytes of the slot.
-  /// Lists are not padded, and their lengths become offsets. Adds the bytes of the rows to `used_bytes`. Returns the
-  /// number for batch_extent::padded_to. `places` are the places of the rows of a list; null if each row has space for
-  /// the longest list.
+  /// Pads the rows, and moves them to the end of the used part of the slot (`used_bytes`), without gaps. Lists are not
+  /// padded, and their lengths become offsets. Adds the bytes of the rows to `used_bytes`. Returns the number for
+  /// batch_extent::padded_to. `places` may be null.
   std::uint32_t close(std::byte* base, std::size_t rows, std::size_t& used_bytes,
                       [[maybe_unused]] const list_places* places = nullptr) const noexcept {
     auto* const numbers_of_rows = lengths(base);

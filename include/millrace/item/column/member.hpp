@@ -93,7 +93,7 @@ consteval std::size_t index_of_member() {
   }
 }
 
-/// Returns the template argument in the compiler's name of a function: the text after `before`, such as "M = ".
+/// Extracts a template argument from the compiler's name of a function: the text after `before`, such as "M = ".
 constexpr std::string_view argument_after(std::string_view before, std::string_view function) {
   const std::size_t begin = function.find(before) + before.size();
   return function.substr(begin, function.find_first_of(";]", begin) - begin);

@@ -1,4 +1,5 @@
-// One attempt of a fetch (request for a range of bytes): an HTTP request for its missing bytes, which libcurl executes.
+// One attempt of a fetch (the transfer of a range of bytes). It is an HTTP request for the bytes that are still
+// missing.
 //
 //   mr::detail::fetch_attempt attempt(job, settings, mr::detail::fetch_attempt::kind::first, now_ns);
 //   curl_multi_add_handle(multi, attempt.handle());
@@ -43,7 +44,7 @@ class fetch_attempt {
   double first_byte_seconds() const noexcept { return 1e-9 * static_cast<double>(first_byte_ns_ - begun_ns_); }
   std::uint64_t received_bytes() const noexcept { return received_bytes_; }
   std::uint64_t requested_bytes() const noexcept { return range_.end_byte - range_.first_byte; }
-  /// Returns the number of bytes at the front of the range that this attempt delivered.
+  /// Returns the number of bytes that this attempt delivered.
   std::uint64_t accepted_bytes() const noexcept {
     return judged_.what == answer_kind::bytes && at_byte_ > range_.first_byte ? at_byte_ - range_.first_byte : 0;
   }
