@@ -50,11 +50,11 @@ MILLRACE_INLINE error_location u16_picture::where() const {
 MILLRACE_INLINE u16_picture u16_picture::apply(const millrace::geometry& g) const {
   const picture_size expected = g.source();
   if (source_.width != expected.width || source_.height != expected.height)
-    throw data_error("the 16-bit image has the wrong size for a geometry: got " + std::to_string(source_.width) +
-                         " x " + std::to_string(source_.height) + " pixels, expected " +
-                         std::to_string(expected.width) + " x " + std::to_string(expected.height) +
-                         ", the stored size of the geometry's image",
-                     "Write each file in the size of its image", where());
+    throw data_error("the 16-bit image differs in size from the image of its geometry: got " +
+                         std::to_string(source_.width) + " x " + std::to_string(source_.height) +
+                         " pixels, expected " + std::to_string(expected.width) + " x " +
+                         std::to_string(expected.height),
+                     "Write each file in the stored size of its image", where());
   u16_picture next = *this;
   next.geometry_ = g;
   return next;
