@@ -6,8 +6,7 @@
 //     state = continue_with(folded, data.subspan(done));
 //   }
 //
-// Processing the folded bytes with an initial state of 0 produces the same state as processing the original bytes with
-// `state`.
+// The folded bytes with an initial state of 0 produce the same state as the original bytes with `state`.
 //
 // Errors: none. Threads: pure functions; any thread. Source: Gopal et al., "Fast CRC Computation for Generic
 // Polynomials Using PCLMULQDQ Instruction" (Intel, 2009).

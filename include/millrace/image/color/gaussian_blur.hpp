@@ -5,9 +5,8 @@
 //   mr::detail::gaussian_blur<mr::detail::portable_gaussian> blur;    // reused for all images
 //   blur.run(pixels, weights);
 //
-// Millrace computes in integers, first along rows, then along columns; torchvision sums all k * k products in float.
-// Beyond the boundary, the image is mirrored without repeating its outermost pixels. A small image is mirrored several
-// times.
+// Computes in integers, first along rows, then along columns. torchvision sums all k * k products in float. Beyond the
+// boundary, the image is mirrored without repeating its outermost pixels. A small image is mirrored several times.
 // Errors: throws std::bad_alloc. Threads: not thread-safe; one thread at a time.
 #pragma once
 
@@ -35,7 +34,7 @@ using gaussian_weights = std::vector<std::int16_t>;
 inline gaussian_weights gaussian_weights_of(std::size_t size, double sigma) {
   constexpr std::int64_t one = 32'768;
   const std::size_t half = size / 2;
-  const double unit = 0.72134752044448170368 / (sigma * sigma);   // log2(e) / 2: weight at distance d: 2^-(unit d d)
+  const double unit = 0.72134752044448170368 / (sigma * sigma);   // weight at distance d: 2^-(unit * d * d)
   std::vector<std::uint64_t> upto(half + 2, 0);                    // sums from the outermost sample inwards
   std::uint64_t total = std::uint64_t{1} << 32;
   for (std::size_t d = half; d > 0; --d) {

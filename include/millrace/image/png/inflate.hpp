@@ -6,7 +6,7 @@
 //   while (out < end)
 //     if (const auto s = zip.run(memory, out, end); s != mr::detail::inflate_status::more) return s;
 //
-// The output is written to one block of memory, which must contain at least the last `window_bytes` of the output. The
+// The output is written to one block of memory, which must still contain the last `window_bytes` of earlier output. The
 // caller may move the output between calls. Fewer than `slack_bytes` bytes may be written beyond the limit; their
 // values are undefined.
 // run() stops as soon as it reaches the limit, so it does not detect damage after the limit. finish() continues to the

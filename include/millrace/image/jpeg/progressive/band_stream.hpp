@@ -169,7 +169,7 @@ MILLRACE_ALWAYS_INLINE inline bool decode_first(band_stream& stream, const block
     unsigned k = first;
     do {
       const band_entry* e = &table[window];
-      window = window_at(bit);   // after the address of the lookup, so that the lookup is not delayed
+      window = window_at(bit);   // the address of the lookup is needed first
       band_entry rare;
       if (__builtin_expect(e->kind > band_entry::coefficient, 0)) {
         if (e->kind == band_entry::long_word) {
@@ -258,7 +258,7 @@ MILLRACE_ALWAYS_INLINE inline bool decode_refinement(band_stream& stream, const 
         const unsigned count = size_of(passed);
         pending ^= passed;
         if constexpr (store) {
-          // For an entry that is only a run of zeros, this writes a zero over a zero.
+          // If the entry is only a run of zeros, this writes a zero over a zero.
           block[coefficient_order[first_of(place)]] = static_cast<std::int16_t>(value_of(window, e) * one);
           corrected |= Sets::spread(bits_at(bit + e.bits, count), passed);
         }
