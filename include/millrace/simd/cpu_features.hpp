@@ -51,10 +51,11 @@ inline bool cpu_has_pclmul() noexcept {
 #endif
 }
 
-/// Returns whether the CPU has an instruction for CRC-32C. On aarch64, it then also has one for CRC-32.
+/// Returns whether the CPU has an instruction for CRC-32C. On aarch64, it then also has one for CRC-32; on x86-64, the
+/// function also requires PCLMUL, which joins the lanes of simd/crc_lanes.hpp.
 inline bool cpu_has_crc32c() noexcept {
 #ifdef __x86_64__
-  return __builtin_cpu_supports("sse4.2") != 0;
+  return __builtin_cpu_supports("sse4.2") != 0 && cpu_has_pclmul();
 #elif defined __aarch64__
   return (::getauxval(AT_HWCAP) & HWCAP_CRC32) != 0;
 #else

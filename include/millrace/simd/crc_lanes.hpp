@@ -13,21 +13,25 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
 #include <span>
 
 #if defined __x86_64__ || defined __aarch64__
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
+/// Eight bytes of data. The pointer to them needs no alignment.
+using crc_word [[gnu::aligned(1), gnu::may_alias]] = std::uint64_t;
+
+inline const crc_word* crc_word_at(const std::byte* from) noexcept { return reinterpret_cast<const crc_word*>(from); }
+
 /// Adds eight bytes or one byte to a state of CRC-32C. The instructions are inline assembly, because g++ and clang name
-/// their targets differently.
+/// their targets differently. On x86-64, the instruction also loads the eight bytes.
 struct crc32c_instruction {
-  MILLRACE_ALWAYS_INLINE static void add(std::uint64_t& state, std::uint64_t bytes) noexcept {
+  MILLRACE_ALWAYS_INLINE static void add(std::uint64_t& state, const crc_word* bytes) noexcept {
 #ifdef __x86_64__
-    asm("crc32q %1, %0" : "+r"(state) : "r"(bytes));
+    asm("crc32q %1, %0" : "+r"(state) : "m"(*bytes));
 #else
-    asm(".arch_extension crc\n\tcrc32cx %w0, %w0, %x1" : "+r"(state) : "r"(bytes));
+    asm(".arch_extension crc\n\tcrc32cx %w0, %w0, %x1" : "+r"(state) : "r"(*bytes));
 #endif
   }
   MILLRACE_ALWAYS_INLINE static void add(std::uint64_t& state, std::byte byte) noexcept {
@@ -42,8 +46,8 @@ struct crc32c_instruction {
 #ifdef __aarch64__
 /// Adds eight bytes or one byte to a state of CRC-32.
 struct crc32_instruction {
-  MILLRACE_ALWAYS_INLINE static void add(std::uint64_t& state, std::uint64_t bytes) noexcept {
-    asm(".arch_extension crc\n\tcrc32x %w0, %w0, %x1" : "+r"(state) : "r"(bytes));
+  MILLRACE_ALWAYS_INLINE static void add(std::uint64_t& state, const crc_word* bytes) noexcept {
+    asm(".arch_extension crc\n\tcrc32x %w0, %w0, %x1" : "+r"(state) : "r"(*bytes));
   }
   MILLRACE_ALWAYS_INLINE static void add(std::uint64_t& state, std::byte byte) noexcept {
     asm(".arch_extension crc\n\tcrc32b %w0, %w0, %w1" : "+r"(state) : "r"(byte));
@@ -51,45 +55,80 @@ struct crc32_instruction {
 };
 #endif
 
-/// Computes the state after `zeros_bytes` zero bytes, with tables.
-template <class Instruction, std::size_t zeros_bytes>
-class crc_zeros {
+#ifdef __x86_64__
+
+/// Returns x^(8 * bytes - 33) modulo the polynomial of CRC-32C, bits reflected. The reflected product has a further
+/// factor of x, and the instruction multiplies by x^32.
+constexpr long long crc32c_power(std::size_t bytes) {
+  switch (bytes) {
+    case 64: return 0x9e4a'ddf8;
+    case 128: return 0x0d3b'6092;
+    case 256: return 0xb9e0'2b86;
+    case 512: return 0xdd7e'3b0c;
+    case 4096: return 0x82f8'9c77;
+    case 8192: return 0x54a8'6326;
+    default: throw "no constant for lanes of this size";
+  }
+}
+
+/// Combines the states of three lanes with PCLMUL. The two products do not depend on each other, and need no tables.
+template <class Instruction, std::size_t lane_bytes>
+struct crc_lane_join {
+  std::uint64_t operator()(std::uint64_t first, std::uint64_t second, std::uint64_t third) const noexcept {
+    using pair [[gnu::vector_size(16)]] = long long;
+    constexpr long long by_two = crc32c_power(2 * lane_bytes), by_one = crc32c_power(lane_bytes);
+    pair product{static_cast<long long>(first), 0}, addend{static_cast<long long>(second), 0};
+    asm("pclmulqdq $0, %1, %0" : "+x"(product) : "x"(pair{by_two, 0}));
+    asm("pclmulqdq $0, %1, %0" : "+x"(addend) : "x"(pair{by_one, 0}));
+    const crc_word sum = static_cast<std::uint64_t>((product ^ addend)[0]);
+    std::uint64_t state = 0;
+    asm("crc32q %1, %0" : "+r"(state) : "r"(sum));
+    return state ^ third;
+  }
+};
+
+#else
+
+/// Combines the states of three lanes. The tables contain the states after as many zero bytes as a lane has.
+template <class Instruction, std::size_t lane_bytes>
+class crc_lane_join {
  public:
-  crc_zeros() noexcept {
+  crc_lane_join() noexcept {
+    const crc_word zero = 0;
     for (std::size_t bit = 0; bit < 32; ++bit) {
       std::uint64_t state = std::uint64_t{1} << bit;
-      for (std::size_t i = 0; i < zeros_bytes; i += 8) Instruction::add(state, std::uint64_t{0});
+      for (std::size_t i = 0; i < lane_bytes; i += 8) Instruction::add(state, &zero);
       for (std::size_t byte = 0; byte < 256; ++byte)
         if ((byte >> bit % 8 & 1) != 0) table_[bit / 8][byte] ^= static_cast<std::uint32_t>(state);
     }
   }
-  std::uint64_t operator()(std::uint64_t state) const noexcept {
+  std::uint64_t operator()(std::uint64_t first, std::uint64_t second, std::uint64_t third) const noexcept {
+    return after_zeros(after_zeros(first) ^ second) ^ third;
+  }
+
+ private:
+  std::uint64_t after_zeros(std::uint64_t state) const noexcept {
     return table_[0][state & 255] ^ table_[1][(state >> 8) & 255] ^ table_[2][(state >> 16) & 255] ^
            table_[3][state >> 24];
   }
 
- private:
   std::array<std::array<std::uint32_t, 256>, 4> table_{};
 };
 
-inline std::uint64_t crc_word(const std::byte* from) noexcept {
-  std::uint64_t value;
-  std::memcpy(&value, from, 8);
-  return value;
-}
+#endif
 
 /// Computes three lanes in parallel, and combines their states.
 template <class Instruction, std::size_t lane_bytes>
 const std::byte* crc_by_lanes(const std::byte* at, const std::byte* end, std::uint64_t& state) noexcept {
-  static const crc_zeros<Instruction, lane_bytes> zeros;
+  static const crc_lane_join<Instruction, lane_bytes> join;
   while (static_cast<std::size_t>(end - at) >= 3 * lane_bytes) {
     std::uint64_t first = state, second = 0, third = 0;
     for (const std::byte* const stop = at + lane_bytes; at != stop; at += 8) {
-      Instruction::add(first, crc_word(at));
-      Instruction::add(second, crc_word(at + lane_bytes));
-      Instruction::add(third, crc_word(at + 2 * lane_bytes));
+      Instruction::add(first, crc_word_at(at));
+      Instruction::add(second, crc_word_at(at + lane_bytes));
+      Instruction::add(third, crc_word_at(at + 2 * lane_bytes));
     }
-    state = zeros(zeros(first) ^ second) ^ third;
+    state = join(first, second, third);
     at += 2 * lane_bytes;
   }
   return at;
@@ -107,7 +146,7 @@ std::uint32_t crc_by_instruction(std::span<const std::byte> data, std::uint32_t 
   if (data.size() >= 3 * 64) at = crc_by_lanes<Instruction, 64>(at, end, state);   // 512 of 2048 bytes remain
   std::uint64_t last = state;   // in a register, unlike `state`
   std::size_t left = static_cast<std::size_t>(end - at);
-  for (; left >= 8; left -= 8, at += 8) Instruction::add(last, crc_word(at));
+  for (; left >= 8; left -= 8, at += 8) Instruction::add(last, crc_word_at(at));
   for (; left > 0; --left, ++at) Instruction::add(last, *at);
   return static_cast<std::uint32_t>(last);
 }
