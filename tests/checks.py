@@ -128,11 +128,17 @@ def exclusively(target):
 def compiled_library(compiler):
     """The object of the compiled library, for programs and shared libraries; compiled at most once for a compiler."""
     level = "-O1" if compiler == QUICK_COMPILER else "-O0"   # programs of long loops link that of clang++
-    from_what = [compiler, level, "-fPIC", "-std=c++20", COMPILED, f"-I{ROOT / 'include'}", *library_flags("--cflags")]
-    source = ROOT / "include" / "millrace" / "compiled.cpp"
-    texts = reached_text(source.read_text(), ROOT / "include")
-    key = hashlib.sha256(repr((from_what, output_of([compiler, "--version"]), sorted(texts.items()))).encode())
-    target = ROOT / "build" / "compiled" / f"{key.hexdigest()[:16]}.o"
+    return compiled_object(ROOT / "include" / "millrace" / "compiled.cpp", compiler, level, COMPILED)
+
+
+def compiled_object(source, compiler, *flags):
+    """The object of a source, compiled at most once for these flags and these texts of the headers."""
+    from_what = [compiler, "-fPIC", "-std=c++20", *flags, f"-I{ROOT / 'include'}", *library_flags("--cflags")]
+    text = source.read_text()
+    text += "".join((source.parent / name).read_text() for name in re.findall(r'^#include "(\w+\.hpp)"', text, re.M))
+    texts = text, sorted(reached_text(text, ROOT / "include").items())
+    key = hashlib.sha256(repr((from_what, output_of([compiler, "--version"]), texts)).encode())
+    target = ROOT / "build" / "compiled" / f"{source.stem}-{key.hexdigest()[:16]}.o"
     with exclusively(target):
         if not target.exists():
             new = target.with_suffix(f".{os.getpid()}.o")

@@ -6,8 +6,6 @@
 #   python3 tests/system/python/clash.py
 import base64
 import importlib
-import importlib.machinery
-import importlib.util
 import itertools
 import os
 import pathlib
@@ -16,8 +14,9 @@ import sys
 import tempfile
 
 import streams
-from door import BUILD, COMPILED, Report, build_module, enter, flows, write_shards
+from door import BUILD, COMPILED, Report, build_module, enter, flows, loaded, write_shards
 
+NAMES = "flows", "streams", "first", "second"   # of the modules, in the order in which they are loaded
 ORDERS, VISIBLE, MODES = ("ours first", "theirs first"), ("local", "global"), ("compiled", "header-only")
 # 24 x 16 pixels, 4:2:0, by Pillow.
 JPEG = """/9j/4AAQSkZJRgABAQAAAQABAAD/2wBDAA0JCgsKCA0LCgsODg0PEyAVExISEyccHhcgLikxMC4pLSwzOko+MzZGNywtQFdBRkxOUlNSMj5aYV
@@ -27,18 +26,12 @@ AEAgb/xAAcEQABAwUAAAAAAAAAAAAAAAAAAgMFBCEiMWH/2gAMAwEAAhEDEQA/AMaiOyokiOyo4iOyok
 ljs//9k="""
 
 
-def build():
-    """The modules first, in both modes, and second."""
-    for name, mode, flags in (("first", "compiled", [COMPILED]), ("second", "compiled", [COMPILED, "-DSECOND"]),
-                              ("first", "header-only", [])):
-        build_module(BUILD / f"{name}-{mode}.abi3.so", "pair.cpp", ["-O0", "-Wall", "-Wextra", *flags])
-
-
-def module_of(name, mode):
-    loader = importlib.machinery.ExtensionFileLoader(name, str(BUILD / f"{name}-{mode}.abi3.so"))
-    module = importlib.util.module_from_spec(importlib.util.spec_from_file_location(name, loader.path, loader=loader))
-    loader.exec_module(module)
-    return module
+def pair(name, mode):
+    """The path of the module first or second."""
+    path = BUILD / f"{name}-{mode}.abi3.so"
+    flags = [*([COMPILED] if mode == "compiled" else []), *(["-DSECOND"] if name == "second" else [])]
+    build_module(path, "pair.cpp", ["-O0", "-Wall", "-Wextra", *flags])
+    return path
 
 
 def decoded(path):
@@ -58,7 +51,7 @@ def equal(images, others):
     return images.keys() == others.keys() and all((images[name] == others[name]).all() for name in images)
 
 
-def one_process(order, visible, mode, shards, jpeg):
+def one_process(order, visible, shards, jpeg, *paths):
     import numpy as np
     modules = []
 
@@ -66,9 +59,9 @@ def one_process(order, visible, mode, shards, jpeg):
         flags = sys.getdlopenflags()
         if visible == "global":
             sys.setdlopenflags(os.RTLD_NOW | os.RTLD_GLOBAL)
-        modules.extend([flows(), streams.load()])
+        modules.extend(map(loaded, NAMES[:2], paths))
         sys.setdlopenflags(flags)
-        modules.extend([module_of("first", mode), module_of("second", "compiled")])
+        modules.extend(map(loaded, NAMES[2:], paths[2:]))
 
     def theirs():
         for name in ("torch", "torchvision", "cv2", "PIL.Image"):
@@ -113,12 +106,14 @@ def one_process(order, visible, mode, shards, jpeg):
 def main():
     report = Report()
     enter(report)
-    flows(), streams.load(), build()
+    paths = {"flows": flows().__file__, "streams": streams.load().__file__, "second": pair("second", "compiled")}
+    firsts = {mode: pair("first", mode) for mode in MODES}
     with tempfile.TemporaryDirectory() as folder:
         shards, jpeg = write_shards(folder), f"{folder}/image.jpg"
         pathlib.Path(jpeg).write_bytes(base64.b64decode(JPEG))
         for order, visible, mode in itertools.product(ORDERS, VISIBLE, MODES):
-            done = subprocess.run([sys.executable, __file__, order, visible, mode, shards, jpeg],
+            of_mode = [(paths | {"first": firsts[mode]})[name] for name in NAMES]
+            done = subprocess.run([sys.executable, __file__, order, visible, shards, jpeg, *of_mode],
                                   stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
             report.add(f"four modules next to other libraries, {order}, symbols {visible}, {mode}",
                        None if done.returncode == 0 else f"{done.returncode}: {done.stdout[-2000:]}")
@@ -126,7 +121,7 @@ def main():
 
 
 if __name__ == "__main__":
-    if len(sys.argv) == 6:
+    if len(sys.argv) > 1:
         enter(None)
         one_process(*sys.argv[1:])
     else:

@@ -13,8 +13,8 @@ import tarfile
 import zlib
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2]))
-from checks import (COMPILED, ROOT, Report, compiled_library, exclusively, launcher,   # noqa: F401
-                    library_flags)
+from checks import (COMPILED, QUICK_COMPILER, ROOT, Report, compiled_library, compiled_object,   # noqa: F401
+                    exclusively, launcher, library_flags)
 
 HERE = pathlib.Path(__file__).resolve().parent
 BUILD = ROOT / "build" / "python"
@@ -40,34 +40,48 @@ def enter(report):
     sys.exit(report.close())
 
 
+def library():
+    """The object of the compiled library, which modules and programs of both compilers link."""
+    return compiled_library("g++")
+
+
+def load(source):
+    """The module of millrace.load(), in the folder that all tests share."""
+    import millrace
+    return millrace.load(source, compiled=library(), cache=BUILD / "cache",
+                         flags=["-O0", "-Wall", "-Wextra", "-Wpedantic", "-Werror"])
+
+
 def flows():
     """The module of module.cpp."""
-    import millrace
-    return millrace.load(HERE / "module.cpp", compiled=compiled_library("g++"), cache=BUILD / "cache",
-                         flags=["-O1", "-Wall", "-Wextra", "-Wpedantic", "-Werror"])
+    return load(HERE / "module.cpp")
 
 
-def compiled_object(source, target, flags, include=sysconfig.get_paths()["include"]):
-    """Compiles a source of a module without millrace.load()."""
-    target.parent.mkdir(parents=True, exist_ok=True)
-    subprocess.run([*launcher(), "g++", "-std=c++20", "-fPIC", *flags, f"-I{ROOT / 'include'}", f"-I{include}",
-                    *library_flags("--cflags"), "-c", source, "-o", target], check=True)
-    return target
+def photos():
+    """The module of the example."""
+    return load(ROOT / "examples" / "python" / "flow.cpp")
+
+
+def python_object(source, flags, include=sysconfig.get_paths()["include"]):
+    """An object of a module, compiled without millrace.load()."""
+    return compiled_object(source, "g++", *flags, f"-isystem{include}")
 
 
 def build_module(path, source, flags, include=sysconfig.get_paths()["include"]):
-    """A module without millrace.load(). The mode is that of `flags`."""
-    objects = [compiled_object(HERE / source, path.with_suffix(".o"), flags, include)]
+    """A module without millrace.load(), of objects that are compiled at most once. The mode is that of `flags`."""
+    objects = [python_object(HERE / source, flags, include)]
     if COMPILED in flags:
-        objects += [compiled_object(PART, path.with_suffix(".part.o"), flags, include), compiled_library("g++")]
+        shared = [flag for flag in flags if not flag.startswith(("-W", "-DSECOND"))]
+        objects += [python_object(PART, shared, include), library()]
+    path.parent.mkdir(parents=True, exist_ok=True)
     subprocess.run(["g++", *(flag for flag in flags if flag.startswith("-fsanitize")), "-shared", *objects, "-o", path,
                     *library_flags("--libs")], check=True)
 
 
-def loaded(path):
-    """A compiled module of module.cpp."""
-    loader = importlib.machinery.ExtensionFileLoader("flows", path)
-    module = importlib.util.module_from_spec(importlib.util.spec_from_file_location("flows", path, loader=loader))
+def loaded(name, path):
+    """The module of that name in a file that is compiled."""
+    loader = importlib.machinery.ExtensionFileLoader(name, str(path))
+    module = importlib.util.module_from_spec(importlib.util.spec_from_file_location(name, loader.path, loader=loader))
     loader.exec_module(module)
     return module
 
@@ -76,10 +90,9 @@ def loop():
     """The program of loop.cpp."""
     program = BUILD / "loop"
     BUILD.mkdir(parents=True, exist_ok=True)
-    subprocess.run([*launcher(), "g++", "-std=c++20", "-O1", COMPILED, f"-I{ROOT / 'include'}",
-                    *library_flags("--cflags"), "-c", HERE / "loop.cpp", "-o", f"{program}.o"], check=True)
-    subprocess.run(["g++", f"{program}.o", compiled_library("g++"), "-o", program,
-                    *library_flags("--libs")], check=True)
+    loop_object = compiled_object(HERE / "loop.cpp", QUICK_COMPILER, "-O0", COMPILED)
+    with exclusively(program):
+        subprocess.run([QUICK_COMPILER, loop_object, library(), "-o", program, *library_flags("--libs")], check=True)
     return program
 
 

@@ -21,7 +21,8 @@ import warnings
 import zlib
 from concurrent.futures import ThreadPoolExecutor
 
-from door import BUILD, PART, ROOT, Report, compiled_library, enter, flows, library_flags, write_shards
+from door import (COMPILED, PART, ROOT, Report, enter, flows, library, library_flags, loaded, photos, python_object,
+                  write_shards)
 
 EXAMPLE = ROOT / "examples" / "python"
 PER_EPOCH = 10   # batches of 4
@@ -99,9 +100,8 @@ def run_example(kill_after, rows_file, *arguments):
         return batch
 
     millrace.loader._Loop.__next__ = recorded
-    load, replace = millrace.load, os.replace
-    millrace.load = lambda source: load(source, compiled=compiled_library("g++"), cache=BUILD / "cache",
-                                        flags=["-O1"])
+    replace = os.replace
+    millrace.load = lambda source: loaded("photos", os.environ["MILLRACE_TEST_FLOW"])
     saved = []
 
     def counted(*paths):
@@ -122,14 +122,15 @@ def example(report, folder):
         return
     torch = modules[1]
     write_photos(folder)
+    environment_of_all = dict(os.environ, OMP_NUM_THREADS="1", PYTHONPATH=str(ROOT / "include" / "python"),
+                              MILLRACE_TEST_FLOW=photos().__file__)
 
     def run(checkpoint, kill_after=0, launcher=(sys.executable,), **environment):
         done = subprocess.run(
             [*launcher, __file__, "--example", str(kill_after), f"{folder}/{checkpoint}.rows", f"{folder}/train.tar",
              f"{folder}/val.tar", "--classes", "3", "--epochs", "3", "--batch", "8", "--size", "32", "--save-every",
              "2", "--checkpoint", f"{folder}/{checkpoint}"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-            text=True, timeout=900, env=dict(os.environ, OMP_NUM_THREADS="1",
-                                             PYTHONPATH=str(ROOT / "include" / "python"), **environment))
+            text=True, timeout=900, env=environment_of_all | environment)
         return done.returncode, done.stdout
 
     def run_ranks(checkpoint, kill_after=0):
@@ -191,9 +192,9 @@ def cpp_extension(report, folder):
     os.environ["CXX"] = "g++"   # PyTorch calls ccache
     try:
         module = modules[1].load(
-            "photos", [str(EXAMPLE / "flow.cpp"), str(PART)], build_directory=str(folder),
+            "photos", [str(EXAMPLE / "flow.cpp")], build_directory=str(folder),
             extra_include_paths=[millrace.get_include()], extra_cflags=["-std=c++20", "-O0", "-DMILLRACE_COMPILED"],
-            extra_ldflags=[str(compiled_library("g++")), *library_flags("--libs")])
+            extra_ldflags=[str(python_object(PART, ["-O0", COMPILED])), str(library()), *library_flags("--libs")])
     except Exception as e:
         report.add("torch.utils.cpp_extension.load() compiles a flow", f"{type(e).__name__}: {e}")
         return

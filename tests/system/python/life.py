@@ -6,7 +6,6 @@ import ctypes
 import os
 import pickle
 import re
-import shutil
 import signal
 import subprocess
 import sys
@@ -15,7 +14,8 @@ import threading
 import time
 import types
 
-from door import HERE, Report, enter, flows, write_shards
+from door import Report, enter, flows, write_shards
+from programs import debug_python, endings, loading, start
 
 # Programs that end in different states. Each prints "end" as its last act.
 ENDINGS = {
@@ -39,17 +39,6 @@ ENDINGS = {
         "    def __del__(self, sleep=time.sleep): sleep(0.3)\n"
         "slow = Slow()",
 }
-START = """
-import sys
-sys.path[:0] = [{here!r}, {package!r}]
-import door
-module = door.flows()
-folder = {folder!r}
-shards = {shards!r}
-def ignore(*notice): pass   # a slow machine causes reports of stalls
-loader = module.numbers(shards, 4, seed=7, wide=20_000, threads=2, notice=ignore)
-"""
-
 
 # Prints how many references ten rounds of all functions add to those of five rounds.
 REFERENCES = """
@@ -84,36 +73,18 @@ print("added", references() - before)
 """
 
 
-def debug_python():
-    """A debug build of Python with its headers, or None."""
-    debug = shutil.which("python3-dbg")
-    has_headers = "import sysconfig, os; os.stat(sysconfig.get_paths()['include'] + '/Python.h')"
-    if debug and subprocess.run([debug, "-c", has_headers], stderr=subprocess.DEVNULL).returncode == 0:
-        return debug
-    return None
-
-
 def references(report, folder, shards):
     """With a debug build of Python, which counts all references, and checks each use of an object."""
     debug = debug_python()
     if debug is None:
         report.skip("references in a debug build of Python", "python3-dbg is not installed")
         return
-    start = START.format(here=str(HERE), package=sys.path[0], folder=folder, shards=shards)
-    done = subprocess.run([debug, "-W", "ignore", "-X", "dev", "-c", start + REFERENCES], stdout=subprocess.PIPE,
+    program = start("door.flows()", folder, shards) + REFERENCES
+    done = subprocess.run([debug, "-W", "ignore", "-X", "dev", "-c", program], stdout=subprocess.PIPE,
                           stderr=subprocess.PIPE, text=True, timeout=300)
     added = re.search(r"^added (-?\d+)$", done.stdout, re.M)
     report.add("ten rounds in a debug build of Python leak no reference", None if done.returncode == 0 and added and
                int(added[1]) < 10 else f"{done.returncode}: {done.stdout}{done.stderr[-2000:]}")
-
-
-def endings(report, folder, shards):
-    start = START.format(here=str(HERE), package=sys.path[0], folder=folder, shards=shards)
-    for state, program in ENDINGS.items():
-        done = subprocess.run([sys.executable, "-W", "ignore", "-c", start + program], stdout=subprocess.PIPE,
-                              stderr=subprocess.PIPE, text=True, timeout=300)
-        ok = done.returncode == 0 and done.stdout.strip().endswith("end") and not done.stderr
-        report.add(f"the interpreter ends {state}", None if ok else f"{done.returncode}: {done.stdout}{done.stderr}")
 
 
 def interrupted(report, module, folder, shards):
@@ -391,7 +362,8 @@ def main():
         refused(report, module, folder, shards)
         forked(report, module, shards)
         interrupted(report, module, folder, shards)
-        endings(report, folder, shards)
+        begin = start(loading(module), folder, shards)
+        endings(report, "the interpreter ends", {state: begin + program for state, program in ENDINGS.items()})
         references(report, folder, shards)
     return report.close()
 

@@ -7,15 +7,14 @@ import gc
 import itertools
 import os
 import pathlib
-import subprocess
 import sys
 import tempfile
 import threading
 import time
 import warnings
 
-from door import HERE, Report, enter, flows, line, write_shards
-from life import START
+from door import Report, enter, flows, line, write_shards
+from programs import endings, loading, start
 
 # Programs that end without close(), because the program has unregistered the function that calls it.
 ENDINGS = {
@@ -123,16 +122,6 @@ def many(report, module, shards):
                None if running > 0 and session_threads() == 0 else f"{running}, then {session_threads()}")
 
 
-def endings(report, folder, shards):
-    start = START.format(here=str(HERE), package=sys.path[0], folder=folder, shards=shards) + UNREGISTER
-    for state, program in ENDINGS.items():
-        done = subprocess.run([sys.executable, "-W", "ignore", "-c", start + program], stdout=subprocess.PIPE,
-                              stderr=subprocess.PIPE, text=True, timeout=300)
-        ok = done.returncode == 0 and done.stdout.strip().endswith("end") and not done.stderr
-        report.add(f"without the function for the end, the interpreter ends {state}",
-                   None if ok else f"{done.returncode}: {done.stdout}{done.stderr}")
-
-
 def main():
     report = Report()
     enter(report)
@@ -143,7 +132,9 @@ def main():
         other_threads(report, module, shards)
         two(report, module, shards)
         many(report, module, shards)
-        endings(report, folder, shards)
+        begin = start(loading(module), folder, shards) + UNREGISTER
+        endings(report, "without the function for the end, the interpreter ends",
+                {state: begin + program for state, program in ENDINGS.items()})
     return report.close()
 
 

@@ -12,7 +12,7 @@ import sys
 import sysconfig
 import tempfile
 
-from door import BUILD, COMPILED, PART, ROOT, Report, compiled_library, compiled_object, enter, launcher
+from door import BUILD, COMPILED, PART, QUICK_COMPILER, ROOT, Report, enter, launcher, library, python_object
 
 MODULE = """
 #include "answer.h"
@@ -46,8 +46,8 @@ def installed_library():
     shutil.rmtree(prefix, ignore_errors=True)
     succeed("meson", "setup", f"--prefix={prefix}", "--libdir=lib", *(f"-D{part}=disabled" for part in (
         "tests", "examples", "bench", "cuda")), "-Dcompiled=enabled", "-Ddebug=false", build, ROOT)
-    part = compiled_object(PART, BUILD / "part.o", ["-O0", COMPILED])
-    succeed("ar", "rcs", build / "libmillrace-compiled.a", compiled_library("g++"), part)
+    part = python_object(PART, ["-O0", COMPILED])
+    succeed("ar", "rcs", build / "libmillrace-compiled.a", library(), part)
     succeed("ar", "rcs", build / "libmillrace-compiled-remote.a")   # installed if libcurl is there; nothing uses it
     succeed("meson", "install", "--no-rebuild", "-C", build)
     return prefix
@@ -80,7 +80,7 @@ def built_by_pip(report, folder):
     prefix = installed_library()
     environment = dict(os.environ, CMAKE_PREFIX_PATH=str(prefix),
                        PKG_CONFIG_PATH=":".join(map(str, prefix.rglob("pkgconfig"))),
-                       CXX=" ".join([*launcher(), "g++"]), CXXFLAGS="-O0", PYTHONPATH=str(folder / "site"))
+                       CXX=" ".join([*launcher(), QUICK_COMPILER]), CXXFLAGS="-O0", PYTHONPATH=str(folder / "site"))
     for name, project, build in ((names[1], files["toml"], ("meson.build", files["meson"])),
                                  (names[2], cmake, ("CMakeLists.txt", files["cmake"]))):
         source, target = folder / f"source of {build[0]}", folder / f"for {build[0]}"

@@ -2,23 +2,22 @@
 #
 #   python3 tests/system/python/recipes.py
 import io
+import os
 import struct
 import tarfile
 import tempfile
 import zlib
 
-from door import BUILD, Report, compiled_library, enter
+import door
+from door import Report, enter
 
 SAMPLES, SIZE = 12, 28   # an image of 32 x 32 is resized to 32 x 32 for validation
 MEAN, DEVIATION = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
 
 
 def load():
-    import os
     import millrace
-    source = os.path.join(os.path.dirname(millrace.__file__), "recipes.cpp")
-    module = millrace.load(source, compiled=compiled_library("g++"), cache=BUILD / "cache",
-                           flags=["-O0", "-Wall", "-Wextra", "-Wpedantic", "-Werror"])
+    module = door.load(os.path.join(os.path.dirname(millrace.__file__), "recipes.cpp"))
     millrace.recipes._module = lambda: module
 
 

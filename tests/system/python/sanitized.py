@@ -9,11 +9,11 @@ import os
 import pathlib
 import re
 import subprocess
-import sys
 import tempfile
 
-from door import BUILD, COMPILED, HERE, Report, build_module, enter, write_shards
-from life import ENDINGS, REFERENCES, START, debug_python
+from door import BUILD, COMPILED, Report, build_module, enter, write_shards
+from life import ENDINGS, REFERENCES
+from programs import debug_python, start
 
 SANITIZE = "-fsanitize=address"
 LEAK = re.compile(r"^(?:Direct|Indirect) leak of .*?(?:\n\n|\Z)", re.M | re.S)
@@ -63,15 +63,14 @@ def main():
     path = compiled_module(debug)
 
     with tempfile.TemporaryDirectory() as folder:
-        start = START.format(here=str(HERE), package=sys.path[0], folder=folder, shards=write_shards(folder))
-        start = start.replace("door.flows()", f"door.loaded({path!r})")
+        begin = start(f'door.loaded("flows", {path!r})', folder, write_shards(folder))
         environment = dict(os.environ, LD_PRELOAD=sanitizer, PYTHONMALLOC="malloc",
                            ASAN_OPTIONS="detect_leaks=1:exitcode=0:allow_user_poisoning=0:malloc_context_size=40")
         narrow = ["setarch", "-R"] if subprocess.run(["setarch", "-R", "true"],
                                                      stderr=subprocess.DEVNULL).returncode == 0 else []
 
         def problem_of(program):
-            done = subprocess.run([*narrow, debug, "-W", "ignore", "-X", "dev", "-c", start + program],
+            done = subprocess.run([*narrow, debug, "-W", "ignore", "-X", "dev", "-c", begin + program],
                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=900,
                                   env=environment)
             leaks = [text for text in LEAK.findall(done.stderr) if "millrace::" in text and MODULE not in text]

@@ -11,7 +11,7 @@ import sys
 import time
 import types
 
-from door import BUILD, HERE, ROOT, Report, enter, exclusively
+from door import BUILD, HERE, QUICK_COMPILER, ROOT, Report, enter, exclusively, launcher
 
 VALUES = [[n + i for n in range(first, first + 4) for i in range(4)] for first in range(0, 16, 4)]   # of each batch
 
@@ -27,8 +27,10 @@ def load():
         version = other / "millrace" / "base" / "version.hpp"
         version.write_text(version.read_text().replace("v0_1", "v0_9"))
         os.environ["MILLRACE_INCLUDE"] = str(other)
+        compiler, os.environ["CXX"] = os.environ["CXX"], " ".join([*launcher(), QUICK_COMPILER])
         module = millrace.load(HERE / "streams.cpp", compiled=False, cache=BUILD / "cache", flags=[
             "-O0", "-DMILLRACE_CUDA=1", f"-I{ROOT / 'tests' / 'cuda' / 'fake' / 'include'}", "-Wall", "-Wextra"])
+        os.environ["CXX"] = compiler
         del os.environ["MILLRACE_INCLUDE"]
     return module
 
