@@ -76,11 +76,11 @@ struct data_counts {
 
 /// The resume point of a run: its settings and its progress.
 struct position {
-  /// Version of the text and of its order.
+  /// The current versions: of runs with an index, without an index, and without an index but with packing.
   static constexpr std::uint32_t index_version = 6;
   static constexpr std::uint32_t replay_version = 7;
   static constexpr std::uint32_t packing_version = 8;
-  /// The older forms of the three versions above.
+  /// The older forms of these three versions.
   static constexpr std::uint32_t older_index_version = 1;
   static constexpr std::uint32_t older_replay_version = 4;
   static constexpr std::uint32_t older_packing_version = 5;

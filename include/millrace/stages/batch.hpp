@@ -8,9 +8,9 @@
 // item/column/columns.hpp lists the allowed types of columns. The worker that created an item writes its row directly
 // into the slot (the memory of the batch). The run's first sample defines the shapes.
 // Evaluation: pad_last fills up the last batch of an epoch with masked rows. Then every batch has `size` rows on every
-// rank, and each sample occurs exactly once over all ranks. b.valid() is 1 for rows with a sample. Masked rows follow
-// the rows with a sample. Masked rows contain zeros (length 0 in a ragged column) and have an empty key. prefetch sets
-// the maximum number of batches on the host that are ready or in preparation. The default is 2 to 16.
+// rank, and each sample occurs exactly once over all ranks. b.valid() is 1 for rows with a sample. Masked rows are the
+// last rows of the batch. They contain zeros (length 0 in a ragged column) and have an empty key.
+// prefetch sets the maximum number of batches on the host that are ready or in preparation. The default is 2 to 16.
 #pragma once
 
 #include <millrace/base/version.hpp>

@@ -123,7 +123,7 @@ struct mix_rows_stage : stage_tag {
   template <class In>
   using out = typename mixed_rows_item<Pixels, Label, In>::type;
 
-  /// Returns the rule for the random numbers of the stage.
+  /// Returns the rule that draws the random numbers of a pair.
   /// Throws setup_error for options out of range.
   pair_rule rule() const {
     return pair_rule({.mixup_alpha = options.mixup_alpha,

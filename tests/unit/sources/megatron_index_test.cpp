@@ -134,7 +134,7 @@ TEST_CASE("an index that does not match its .bin file is an error that names the
   fails(with([](index_file& i) { i.shift_bytes = 2; }), "has sequences that do not follow one another: sequence 1 is "
                                                         "at byte 8 with 2 tokens, expected byte 6");
   fails(with([](index_file& i) { i.lengths[2] = -1; }), "sequence 2 is at byte 10 with -1 tokens");
-  fails(with([](index_file& i) { i.documents = {0, 3, 2, 4}; }), "has documents in another order: document 2 begins "
+  fails(with([](index_file& i) { i.documents = {0, 3, 2, 4}; }), "has documents in the wrong order: document 2 begins "
                                                                  "at sequence 2 of 4");
   fails(with([](index_file& i) { i.documents = {0, 2, 9}; }), "document 2 begins at sequence 9 of 4");
   fails(with([](index_file& i) { i.documents = {1, 4}; }), "document 0 begins at sequence 1 of 4");

@@ -84,7 +84,7 @@ class cache_block {
   unique_fd file_;
   std::optional<cache_block_head> head_;
   std::uint64_t data_at_ = 0;
-  std::vector<std::byte> chunk_{};         // the chunk of the last read that needed only a part of a chunk
+  std::vector<std::byte> chunk_{};         // the last chunk of which a read needed only a part
   std::uint64_t chunk_number_ = ~std::uint64_t{0};
 };
 

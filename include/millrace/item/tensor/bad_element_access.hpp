@@ -1,11 +1,11 @@
-// bad_element_access: thrown in debug builds (without NDEBUG) for an index out of range and for GPU memory.
+// bad_element_access: thrown in debug builds (without NDEBUG) for an index out of range, and for host access to GPU
+// memory.
 //
 //   try { labels[256] = 0; } catch (const std::exception& e) { std::puts(e.what()); }
 //   // millrace: an index of the column example::label is out of range: got 256, expected less than 256. ...
 //
 // This class is not a millrace::error, because that would slow down the compilation of .cu files. If this exception
-// leaves a callable of a flow, the run reports it as a
-// stage_error with shard and key.
+// leaves a callable of a flow, the run reports it as a stage_error with shard and key.
 // Threads: not synchronized.
 #pragma once
 

@@ -62,7 +62,7 @@ class worker_times {
   /// Changes the reason for the wait. The worker must be waiting.
   void wait_for(std::uint64_t now_ns, waits_for what) noexcept {
     const std::uint64_t since = idle_since_ns_.load(std::memory_order_relaxed);
-    idle_since_ns_.store(now_ns, std::memory_order_release);   // before the counter: add_to() reads in this order
+    idle_since_ns_.store(now_ns, std::memory_order_release);   // before the counter, which add_to() reads first
     waited(now_ns - std::min(since, now_ns));
     waiting_for_ = what;
   }

@@ -1,7 +1,7 @@
 // The items of a mix (several sources by weight). Each item has the number of its source.
 //
 //   item.number();                              // number of the source, from 0
-//   auto image = std::move(item).alone<0>();  // moves out the item, whose source must have the number 0
+//   auto image = std::move(item).alone<0>();    // moves out the item, whose source must have the number 0
 //
 // If the items of all sources are records, the items of the mix are also records (mixed_record).
 // Threads: not synchronized.
@@ -27,7 +27,8 @@ struct mixed_item {
   auto alone() && {
     return std::get<Source>(std::move(value));
   }
-  /// Returns the record that the item is, or from which it was created. For other types, returns an empty record.
+  /// Returns the item if it is a record, or the record from which it was created. For other types, returns an empty
+  /// record.
   record origin() const noexcept {
     return std::visit([](const auto& item) { return origin_of(item); }, value);
   }

@@ -47,8 +47,8 @@ MILLRACE_INLINE damage_rule damage_rule_for(const flow_facts& f, const session_o
                         "Set session_options::lanes to a multiple of the number of ranks, or use mask");
     rule.donor_step = std::max<std::size_t>(1, lanes / ranks);
   } else if (ranks > 1) {
-    throw setup_error("on_damage on several ranks needs an index: without it, a lost shard would leave the ranks with "
-                      "different numbers of batches",
+    throw setup_error("on_damage on several ranks needs an index: without an index, the ranks would have different "
+                      "numbers of batches after the loss of a shard",
                       "Use shards() with uncompressed tars, which have an index, or use one rank");
   }
   return rule;

@@ -44,8 +44,7 @@ MILLRACE_INLINE void throw_finished(const session_options& o, std::uint64_t epoc
 
 MILLRACE_INLINE void throw_epoch_passed(std::uint64_t epoch, std::uint64_t next) {
   throw setup_error("the session has passed epoch " + std::to_string(epoch) + ": got a loop over this "
-                        "epoch, expected epoch " + std::to_string(next) + " or a later one. Epochs are delivered once "
-                        "and in order: epoch(n) starts epoch n, or continues it after a loop that was left early",
+                        "epoch, expected epoch " + std::to_string(next) + " or a later one",
                         "Name the next epoch, or read this epoch again in another session");
 }
 

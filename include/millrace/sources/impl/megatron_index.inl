@@ -124,7 +124,7 @@ MILLRACE_INLINE std::optional<megatron_index> read_megatron_index(const storage&
   for (std::uint64_t d = 0; d < documents; ++d) {
     const auto bound = static_cast<std::uint64_t>(bounds[d]);
     if (bound > sequences || bound < sequence || (d == 0 && bound != 0))
-      index.fail("has documents in another order: document " + std::to_string(d) + " begins at sequence " +
+      index.fail("has documents in the wrong order: document " + std::to_string(d) + " begins at sequence " +
                  std::to_string(static_cast<std::int64_t>(bound)) + " of " + std::to_string(sequences));
     for (; sequence < bound; ++sequence) {
       const std::int32_t length = lengths[sequence];

@@ -70,9 +70,10 @@ MILLRACE_INLINE token_files_source::token_files_source(std::vector<std::string> 
     throw setup_error("token_files() has an invalid stride: got 0 tokens, expected at least 1",
                       "Omit the stride to use the window length");
   if (options.documents && (options.token_bytes || options.header_bytes || options.keep_short))
-    throw setup_error("token_files() has options that exclude each other: documents is set, and one of token_bytes, "
-                      "header_bytes and keep_short too",
-                      "Omit the latter: the .idx file of the documents states their type and their positions");
+    throw setup_error("token_files() has options that exclude each other: got documents together with token_bytes, "
+                      "header_bytes or keep_short",
+                      "Omit token_bytes, header_bytes and keep_short: the .idx file states the type of the tokens, and "
+                      "where each document begins");
   if (const std::size_t bytes = options.token_bytes.value_or(1); bytes > 8 || !std::has_single_bit(bytes))
     throw setup_error("token_files() does not support this token size: got " + std::to_string(bytes) +
                           " bytes, expected 1, 2, 4 or 8",

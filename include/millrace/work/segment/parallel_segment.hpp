@@ -54,9 +54,9 @@ class bounded_emitter {
   [[noreturn]] void throw_too_many() const {
     const std::string most = std::to_string(most_.count);
     if (most_.promised)
-      throw setup_error("an expanding stage emitted more items than the " + most +
-                            " that its max_outputs() returned for this input",
-                        "Correct max_outputs(), which reserves the space");
+      throw setup_error("an expanding stage emitted too many items for this input: got more than " + most +
+                            ", expected at most " + most + ", as its max_outputs() returned",
+                        "Return a larger number from max_outputs()");
     throw setup_error("an expanding stage emitted too many items for this input: got more than " + most +
                           ", expected at most " + most + ", the bound of expand(stage, {.max_outputs = " + most + "})",
                       "Raise expand_options::max_outputs");

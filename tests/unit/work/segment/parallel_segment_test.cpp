@@ -284,7 +284,7 @@ TEST_CASE("a stage may emit as many items as it promised or as expand() allows, 
   CHECK(promised.run() == "0 1 failed");
   CHECK(bounded.run() == "0 1 2 failed");
   CHECK_THROWS_WITH_AS(std::rethrow_exception(promised.sink.error()),
-                       doctest::Contains("more items than the 2 that its max_outputs() returned"), mr::setup_error);
+                       doctest::Contains("got more than 2, expected at most 2, as its max_outputs()"), mr::setup_error);
   CHECK_THROWS_WITH_AS(std::rethrow_exception(bounded.sink.error()),
                        doctest::Contains("got more than 3, expected at most 3"), mr::setup_error);
 }

@@ -146,8 +146,8 @@ MILLRACE_INLINE replayed_run::options replayed_run::checked(options o) {
                           " ranks is unknown",
                       "Set session_options::epoch_batches, or use shards() over plain tars, with an index");
   if (r.size > 1 && o.takes)
-    throw setup_error("take() counts from the beginning of each pass, but without an index each rank begins its "
-                      "passes at another time",
+    throw setup_error("take() counts from the beginning of each pass, but without an index the ranks begin "
+                      "their passes at different steps",
                       "Omit take(), or run one rank");
   const std::size_t lanes = lanes_of(o);
   if (lanes % r.size != 0)

@@ -187,7 +187,7 @@ MILLRACE_INLINE void shard_reader::read_field(std::string_view name) {
   if (builder_.has(field_))
     throw data_error("the sample '" + printable(builder_.key()) + "' has the field '" + printable(field_) +
                          "' twice: expected each field once (upper and lower case are the same)",
-                     "Two samples may have one key: use a key for each sample, and write the shard again", where());
+                     "If two samples have the same key, use different keys, and write the shard again", where());
   check_limits();
   bad_sample_ = false;
   tar_->check_payload();
