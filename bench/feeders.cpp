@@ -4,7 +4,7 @@
 // the feeder alternate. Only CPU times of the trainer's process count; rates are wall time.
 //   sleep: a callable sleeps 10 ms and fills a row of 150 kB, 2 workers and 16 of the feeder. Rate as a share of the
 //     sum of both, and CPU time of the threads that receive rows, per GB; compared with measure_receiving(), which
-//     copies and checks rows, and with recv() alone.
+//     copies and checks rows, with recv() alone, and with recv() and a checksum of the bytes in the buffer.
 //   jpeg: photographs of M, one worker and one of the feeder, each on its own core. CPU time of the trainer per row,
 //     compared with feeder_gain_of(), which report_of() prints.
 #include "harness.hpp"
@@ -15,6 +15,7 @@
 #include <millrace/adapt/feed_rows.hpp>
 #include <millrace/adapt/feeders.hpp>
 #include <millrace/base/clock.hpp>
+#include <millrace/base/crc32c.hpp>
 #include <millrace/millrace.hpp>
 #include <millrace/report/verdict/feeders.hpp>
 
@@ -25,6 +26,7 @@
 
 #include <chrono>
 #include <csignal>
+#include <span>
 #include <thread>
 
 namespace mr = millrace;
@@ -129,8 +131,9 @@ double receiving_seconds() {
   return 1e-9 * ns;
 }
 
-/// Returns the CPU seconds to read a GB from a connection to another process, into one buffer.
-double read_alone() {
+/// Returns the CPU seconds to read a GB from a connection to another process into one buffer, and, if `is_checked`, to
+/// compute the checksum of the bytes.
+double read_alone(bool is_checked) {
   constexpr std::size_t all_bytes = std::size_t{256} << 20;
   int ends[2];
   sockaddr_in at{};
@@ -152,8 +155,12 @@ double read_alone() {
   }
   close(ends[1]);
   const std::int64_t start = mr::detail::read_clock_ns(CLOCK_THREAD_CPUTIME_ID);
-  while (recv(ends[0], buffer.data(), buffer.size(), 0) > 0) {}
+  std::uint32_t sum = 0;
+  for (ssize_t n; (n = recv(ends[0], buffer.data(), buffer.size(), 0)) > 0;)
+    if (is_checked) sum ^= mr::crc32c(std::as_bytes(std::span(buffer).first(static_cast<std::size_t>(n))));
   const std::int64_t ns = mr::detail::read_clock_ns(CLOCK_THREAD_CPUTIME_ID) - start;
+  static volatile std::uint32_t used_sum;   // without a use, the compiler could omit the checksum
+  used_sum = sum;
   close(ends[0]);
   waitpid(sender, nullptr, 0);
   return static_cast<double>(ns) / static_cast<double>(all_bytes);
@@ -199,7 +206,7 @@ fed_window measure(Flow flow, unsigned threads, const std::string& host, double 
 void measure_sleeping(bench::harness& run) {
   constexpr unsigned here = 2, there = 16;
   const double seconds = run.quick() ? 3 : 10;
-  std::vector<double> shares, costs, predicted, alone_costs;
+  std::vector<double> shares, costs, predicted, alone_costs, checked_costs;
   const feeder_process feeder("sleep");
   for (int round = 0; round < (run.quick() ? 2 : 7); ++round) {
     const fed_window alone = measure(sleeping_flow(), here, {}, seconds / 2),
@@ -207,15 +214,20 @@ void measure_sleeping(bench::harness& run) {
     const double local = alone.rows / alone.seconds, sum = local + there * local / here;
     shares.push_back(fed.rows / fed.seconds / sum);
     predicted.push_back(mr::measure_receiving());
-    alone_costs.push_back(read_alone());
+    alone_costs.push_back(read_alone(false));
+    checked_costs.push_back(read_alone(true));
     costs.push_back(1e9 * fed.receiving_s / (fed.fed_rows * row_bytes));
-    std::printf("  %.0f of %.0f rows/s; %.0f fed rows, %.3f CPU s to receive a GB, predicted %.3f, recv() alone %.3f\n",
-                fed.rows / fed.seconds, sum, fed.fed_rows, costs.back(), predicted.back(), alone_costs.back());
+    std::printf(
+        "  %.0f of %.0f rows/s; %.0f fed rows, %.3f CPU s to receive a GB, predicted %.3f, recv() alone %.3f, "
+        "with a checksum %.3f\n",
+        fed.rows / fed.seconds, sum, fed.fed_rows, costs.back(), predicted.back(), alone_costs.back(),
+        checked_costs.back());
   }
   run.result("feeders_sleep_share_of_sum", bench::median(shares), "", bench::at_least(0.85));
   run.result("feeders_receiving", bench::median(costs), "CPU-s/GB", bench::at_most(0.4));
   run.result("feeders_receiving_predicted", bench::median(predicted), "CPU-s/GB");
   run.result("feeders_recv_alone", bench::median(alone_costs), "CPU-s/GB");
+  run.result("feeders_recv_and_checksum", bench::median(checked_costs), "CPU-s/GB");
 }
 
 void measure_photos(bench::harness& run) {

@@ -15,6 +15,7 @@
 #include <millrace/adapt/feeders/impl/feeder_attempt.inl>
 #include <millrace/adapt/feeders/impl/feeder_client.inl>
 #include <millrace/adapt/remote/store/impl/curl_fetch.inl>
+#include <millrace/adapt/remote/store/impl/curl_transfers.inl>
 #include <millrace/adapt/remote/transfer/impl/fetch_attempt.inl>
 #include <millrace/adapt/remote/transfer/impl/fetch_job.inl>
 #include <millrace/adapt/remote/transfer/impl/range_answer.inl>

@@ -7,17 +7,17 @@
 //
 // The window of a feeder is the maximum number of rows that are requested from it at the same time. It is rate * (50 ms
 // + 2 * latency), but at least four rows for each worker of the feeder. The rate is the number of rows per second that
-// the feeder delivers, and the latency is the duration of its fastest answer. The window is divided into two requests
-// for each worker, so that the feeder never waits for the network. Several trainers share a feeder by additive increase
-// and multiplicative decrease: an answer with status 429 halves the share of the window that this trainer uses, and
-// each answer with rows increases the share.
+// the feeder delivers, and the latency is the duration of its fastest answer. The window is divided into requests, so
+// that the feeder never waits for the network: eight, or more if their rows would exceed max_request_rows(), but at
+// most two for each worker. Several trainers share a feeder by additive increase and multiplicative decrease: an answer
+// with status 429 halves the share of the window that this trainer uses, and each answer with rows increases the share.
 // Errors: std::bad_alloc. Threads: the network thread. Lifetime: the feeder_state must outlive the attempt.
 #pragma once
 
 #include <millrace/adapt/feeders/feeder_hosts.hpp>
 #include <millrace/adapt/feeders/feeder_options.hpp>
 #include <millrace/adapt/feeders/row_protocol.hpp>
-#include <millrace/adapt/remote/store/curl_handle.hpp>
+#include <millrace/adapt/remote/store/curl_transfers.hpp>
 #include <millrace/adapt/remote/transfer/retry_rule.hpp>
 #include <millrace/base/clock.hpp>
 
@@ -64,15 +64,20 @@ struct feeder_part {
 /// The state of a feeder, as the trainer knows it.
 struct feeder_state {
   static constexpr std::size_t least_window = 4, max_window = 128, requests_each = 2;   // for each worker
+  static constexpr std::size_t usual_requests = 8;
 
   explicit feeder_state(feeder_address a) : at(std::move(a)) { statistics.address = at.text(); }
 
   /// Returns the number of requests that fill the window.
-  std::size_t requests_to_fill() const noexcept { return in_share(requests_each * statistics.workers); }
+  std::size_t requests_to_fill(std::size_t more = 0) const noexcept {
+    const std::size_t most = requests_each * statistics.workers;
+    const std::size_t usual = std::max(usual_requests, (all_rows + request_rows - 1) / request_rows);
+    return in_share(std::min(usual, most) + more);
+  }
   /// Returns whether another request may be sent. Requests may contain fewer rows than planned, so two more requests
   /// than requests_to_fill() are allowed.
   bool accepts_request() const noexcept {
-    return statistics.in_flight < statistics.window && running < in_share(requests_each * statistics.workers + 2);
+    return statistics.in_flight < statistics.window && running < requests_to_fill(2);
   }
   bool may_compute(std::int64_t now_ns) const noexcept { return is_listed && statistics.is_ready && due_ns <= now_ns; }
   void record_hello() noexcept;
@@ -86,6 +91,7 @@ struct feeder_state {
 
   const feeder_address at;
   feeder_statistics statistics{};
+  std::size_t all_rows = 0, request_rows = 1;   // the window with a share of 1, and the maximum for a request
   double share = 1;   // part of the window that this trainer uses, from 0 to 1
   std::int64_t reduced_ns = 0;
   bool is_listed = true;
@@ -105,6 +111,10 @@ struct feeder_state {
 class feeder_attempt {
  public:
   static constexpr std::size_t max_body_bytes = std::size_t{64} << 10;   // limit for an answer without rows
+  /// Returns the size of libcurl's buffer. Larger buffers need fewer calls of recv() and poll().
+  static constexpr std::size_t buffer_bytes(std::size_t max_row_bytes) noexcept {
+    return std::clamp(2 * max_row_bytes, max_body_bytes, std::size_t{512} << 10);
+  }
   struct settings {
     std::string path{};
     const feeder_options* options = nullptr;

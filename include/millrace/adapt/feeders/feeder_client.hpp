@@ -49,11 +49,11 @@ class feeder_client final : public feeder_storage {
     std::condition_variable changed{};
     std::vector<feeder_address> all{};
     std::vector<std::string> problems{};
-    CURLM* wakes = nullptr;   // null: the client has ended
+    curl_transfers* wakes = nullptr;   // null: the client has ended
     bool is_new = false, is_resolving = false;
   };
 
-  static constexpr std::size_t max_part_rows = 64, max_requests = 512;
+  static constexpr std::size_t max_requests = 512;
   static constexpr int max_attempts = 4;
   static constexpr std::int64_t tick_ns = 10'000'000, refused_pause_ns = 10'000'000'000, none_ready_ns = 1'000'000'000;
 
@@ -84,7 +84,7 @@ class feeder_client final : public feeder_storage {
   const std::vector<feeder_host> hosts_;
   const feeder_lookup lookup_;
   notice_outlet notices_;
-  curl_multi multi_;
+  curl_transfers transfers_;
   std::string hello_, run_;   // the text of the run and its id; constant after open(), like the next line
   std::size_t max_row_bytes_ = 0, request_limit_ = 0;
   std::shared_ptr<address_book> book_ = std::make_shared<address_book>();

@@ -118,9 +118,9 @@ class feeder_server {
     return o;
   }
   static feeder_rules rules_of(const row_maker& rows, const std::string& token) {
-    const std::size_t row_bytes = std::max<std::size_t>(rows.run().max_row_bytes, 1);
-    feeder_rules rules{.token = token, .hello = hello_text(identity_of(rows.run())),
-                       .max_rows = std::clamp<std::size_t>((std::size_t{4} << 20) / row_bytes, 1, 64)};
+    feeder_rules rules{.token = token,
+                       .hello = hello_text(identity_of(rows.run())),
+                       .max_rows = max_request_rows(rows.run().max_row_bytes)};
     rules.run = run_id(rules.hello);
     return rules;
   }

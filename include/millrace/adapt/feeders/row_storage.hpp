@@ -28,6 +28,7 @@
 #include <millrace/base/version.hpp>
 #include <millrace/run/session_options.hpp>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -57,6 +58,11 @@ struct row_range {
 namespace detail {
 
 class row_requests;
+
+/// Returns the maximum number of rows of a request: 64, or those of 4 MiB.
+constexpr std::size_t max_request_rows(std::size_t max_row_bytes) noexcept {
+  return std::clamp<std::size_t>((std::size_t{4} << 20) / std::max<std::size_t>(max_row_bytes, 1), 1, 64);
+}
 
 /// The session's part of a request.
 class row_sink {

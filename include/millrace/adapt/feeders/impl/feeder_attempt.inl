@@ -12,7 +12,8 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 MILLRACE_INLINE void feeder_state::record_hello() noexcept {
   statistics.is_ready = true;
-  statistics.window = std::max(statistics.window, in_share(least_window * statistics.workers));
+  all_rows = std::max(all_rows, least_window * statistics.workers);
+  statistics.window = in_share(all_rows);
   due_ns = 0;
   least_seconds = 0;   // the network may have changed
 }
@@ -30,7 +31,8 @@ MILLRACE_INLINE void feeder_state::record_answer(double seconds, std::size_t req
   s.rows_per_second = static_cast<double>(s.rows) / std::max(1e-9 * static_cast<double>(now_ns - first_ns), 1e-6);
   const auto fit = static_cast<std::size_t>(rate * (0.05 + 2 * least_seconds));
   share = std::min(share + 1.0 / (16.0 * static_cast<double>(requests_to_fill())), 1.0);
-  s.window = in_share(std::clamp(fit, least_window * s.workers, max_window * s.workers));
+  all_rows = std::clamp(fit, least_window * s.workers, max_window * s.workers);
+  s.window = in_share(all_rows);
   retry = retry_state(0);
 }
 
@@ -81,7 +83,7 @@ MILLRACE_INLINE feeder_attempt::feeder_attempt(feeder_state& to, std::shared_ptr
   handle_.set(CURLOPT_CONNECTTIMEOUT_MS,   // 0 is libcurl's default, 300 s
               static_cast<long>(std::clamp(1'000 * o.connect_limit.count(), 1.0, 86'400'000.0)));
   handle_.set(CURLOPT_HTTP_VERSION, static_cast<long>(CURL_HTTP_VERSION_1_1));
-  handle_.set(CURLOPT_BUFFERSIZE, static_cast<long>(max_body_bytes));
+  handle_.set(CURLOPT_BUFFERSIZE, static_cast<long>(buffer_bytes(s.max_row_bytes)));
   handle_.set(CURLOPT_TCP_KEEPALIVE, 1L);
   handle_.set(CURLOPT_HTTP_CONTENT_DECODING, 0L);
   handle_.set(CURLOPT_USERAGENT, "millrace");

@@ -26,9 +26,6 @@ MILLRACE_INLINE feeder_client::feeder_client(feeder_options o, feeder_lookup loo
   expect(options_.connect_limit.count() > 0 && options_.stall_limit.count() > 0 && options_.hedge.share >= 0 &&
              options_.hedge.share <= 0.5,
          "a limit or hedge.share is out of range: expected more than 0 s, and a share of 0 to 0.5");
-  require_curl();
-  multi_.reset(curl_multi_init());
-  if (!multi_) throw std::bad_alloc();
 }
 
 MILLRACE_INLINE feeder_client::~feeder_client() {
@@ -44,7 +41,7 @@ MILLRACE_INLINE feeder_client::~feeder_client() {
     const std::lock_guard lock(mutex_);
     ending_ = true;
   }
-  curl_multi_wakeup(multi_.get());
+  transfers_.wake();
   thread_.join();
 }
 
@@ -60,10 +57,10 @@ MILLRACE_INLINE void feeder_client::open(const row_run& run) {
   hello_ = std::move(text);
   run_ = run_id(hello_);
   max_row_bytes_ = run.max_row_bytes;
-  const std::size_t bytes_each = max_row_bytes_ + feeder_attempt::max_body_bytes;   // a row, and libcurl's buffer
+  const std::size_t bytes_each = max_row_bytes_ + feeder_attempt::buffer_bytes(max_row_bytes_);
   request_limit_ = std::clamp<std::size_t>(options_.memory_bytes / bytes_each, 1, connection_limit(max_requests));
-  curl_multi_setopt(multi_.get(), CURLMOPT_MAXCONNECTS, static_cast<long>(request_limit_));
-  book_->wakes = multi_.get();
+  curl_multi_setopt(transfers_.get(), CURLMOPT_MAXCONNECTS, static_cast<long>(request_limit_));
+  book_->wakes = &transfers_;
   thread_ = start_thread([this] {
     name_worker_thread("millrace-net");
     this->run();
@@ -84,7 +81,7 @@ MILLRACE_INLINE void feeder_client::read_rows(const row_range& range, row_slots 
     const std::lock_guard lock(mutex_);
     submitted_.push_back(std::move(part));
   }
-  curl_multi_wakeup(multi_.get());
+  transfers_.wake();
 }
 
 MILLRACE_INLINE std::vector<feeder_statistics> feeder_client::statistics() const {
@@ -116,7 +113,7 @@ MILLRACE_INLINE void feeder_client::resolve_names(const std::vector<feeder_host>
     book.all = std::move(all);
     book.problems = std::move(problems);
     book.is_new = true;
-    curl_multi_wakeup(book.wakes);
+    book.wakes->wake();
     book.changed.wait_for(lock, lookup.period, [&] { return !book.wakes; });
   }
 }
@@ -145,10 +142,10 @@ MILLRACE_INLINE bool feeder_client::run_once() {
   const std::int64_t now_ns = read_clock_ns(CLOCK_MONOTONIC);
   greet(now_ns);
   assign(now_ns);
-  int running = 0, left = 0;
-  curl_multi_perform(multi_.get(), &running);
+  transfers_.transfer();
+  int left = 0;
   bool any_ended = false;
-  while (const CURLMsg* const message = curl_multi_info_read(multi_.get(), &left)) {
+  while (const CURLMsg* const message = curl_multi_info_read(transfers_.get(), &left)) {
     const CURLcode code = message->data.result;
     if (const attempt_pointer a = end(message->easy_handle)) conclude(*a, code);
     any_ended = true;
@@ -160,7 +157,7 @@ MILLRACE_INLINE bool feeder_client::run_once() {
   capacity_.store(capacity);
   if (any_ended) return true;   // other parts may start
   const std::int64_t pause_ns = running_.empty() && waiting_.empty() ? 5 * tick_ns : tick_ns;
-  curl_multi_poll(multi_.get(), nullptr, 0, static_cast<int>(pause_ns / 1'000'000), nullptr);
+  transfers_.wait(static_cast<int>(pause_ns / 1'000'000));
   return true;
 }
 
@@ -179,8 +176,12 @@ MILLRACE_INLINE void feeder_client::update_feeders() {
   for (feeder_address& a : all) {
     const auto same = std::find_if(feeders_.begin(), feeders_.end(),
                                    [&](const auto& f) { return f->statistics.address == a.text(); });
-    if (same == feeders_.end()) feeders_.push_back(std::make_unique<feeder_state>(std::move(a)));
-    else (*same)->is_listed = true;
+    if (same == feeders_.end()) {
+      feeders_.push_back(std::make_unique<feeder_state>(std::move(a)));
+      feeders_.back()->request_rows = max_request_rows(max_row_bytes_);
+    } else {
+      (*same)->is_listed = true;
+    }
   }
 }
 
@@ -212,7 +213,7 @@ MILLRACE_INLINE void feeder_client::assign(std::int64_t now_ns) {
     const feeder_statistics& s = best->statistics;
     const std::size_t requests = std::clamp<std::size_t>(best->requests_to_fill(), 1,
                                                          std::max<std::size_t>(request_limit_ / feeders_.size(), 1));
-    const std::size_t most = std::clamp<std::size_t>(s.window / requests, 1, max_part_rows);
+    const std::size_t most = std::clamp<std::size_t>(s.window / requests, 1, best->request_rows);
     const std::size_t count = std::min({p->count, s.window - s.in_flight, most});
     waiting_.pop_front();
     if (count < p->count) {
@@ -240,7 +241,7 @@ MILLRACE_INLINE void feeder_client::start(feeder_state& f, part_pointer of, bool
                                                                      .is_hedge = is_hedge});
   CURL* const handle = a->handle();
   running_.emplace(handle, std::move(a)).first->second->count();
-  if (curl_multi_add_handle(multi_.get(), handle) != CURLM_OK) end(handle);   // out of memory
+  if (curl_multi_add_handle(transfers_.get(), handle) != CURLM_OK) end(handle);   // out of memory
 }
 
 MILLRACE_INLINE feeder_client::attempt_pointer feeder_client::end(CURL* handle) {
@@ -248,7 +249,7 @@ MILLRACE_INLINE feeder_client::attempt_pointer feeder_client::end(CURL* handle) 
   if (entry == running_.end()) return nullptr;
   attempt_pointer a = std::move(entry->second);
   running_.erase(entry);
-  curl_multi_remove_handle(multi_.get(), handle);
+  curl_multi_remove_handle(transfers_.get(), handle);
   --a->to().running;
   if (!a->part()) {
     --a->to().greetings;

@@ -86,7 +86,6 @@ class row_requests final : public row_feed, private space_listener {
   friend class row_request;
   static constexpr std::uint64_t tick_ns = 5'000'000, min_patience_ns = 20'000'000, max_patience_ns = 10'000'000'000,
                                  max_pause_ns = 1'000'000'000;
-  static constexpr std::size_t max_rows = 64, max_request_bytes = std::size_t{4} << 20;
 
   void space_freed() noexcept override;
   void work() noexcept;
@@ -156,7 +155,7 @@ MILLRACE_INLINE void row_requests::open(std::string order, std::string columns) 
                       "that does not combine rows",
                       "Omit session_options::rows, or mix_rows()");
   const row_run run{.order = std::move(order), .columns = std::move(columns), .max_row_bytes = rows_->max_row_bytes()};
-  most_ = std::clamp<std::size_t>(max_request_bytes / std::max<std::size_t>(run.max_row_bytes, 1), 1, max_rows);
+  most_ = max_request_rows(run.max_row_bytes);
   storage_->open(run);
   tickets_.share_with(*this, options_.batches->count() * options_.numbers.rows);
   thread_ = start_thread([this] {
