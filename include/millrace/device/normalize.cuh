@@ -119,7 +119,7 @@ struct interleaved_normalize {
       for (unsigned r = 1; r < Channels; ++r) {
         float other = factors[(c + r) % Channels];
 #ifdef __CUDA_ARCH__
-        asm("" : "+f"(factor), "+f"(other));   // the compiler would select the address and load it afterwards
+        asm("" : "+f"(factor), "+f"(other));   // otherwise the compiler selects an address, and loads from it
 #endif
         factor = rotation == r ? other : factor;
       }

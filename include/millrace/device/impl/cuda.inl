@@ -203,8 +203,8 @@ MILLRACE_INLINE void cuda_backend::check_stream(stream_view stream) {
   const current_context here(gpu_);
   if (is_capturing(stream))
     throw setup_error("a batch was requested while its stream was being captured",
-                      "Get the batch before cudaStreamBeginCapture and release it after cudaStreamEndCapture; with "
-                      "to_device({.fixed_slots = true}) a graph captured for a slot fits all its later batches");
+                      "Get the batch before cudaStreamBeginCapture, and release it after cudaStreamEndCapture. With "
+                      "to_device({.fixed_slots = true}), the graph of a slot can run for each later batch of the slot");
 }
 
 MILLRACE_INLINE void cuda_backend::check_owner(stream_view stream, device_event& mark) {

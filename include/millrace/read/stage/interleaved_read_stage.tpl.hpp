@@ -111,8 +111,8 @@ MILLRACE_INLINE std::exception_ptr interleaved_read_stage<Source>::in_rows_of_ra
     std::rethrow_exception(why);
   } catch (late_data_error& late) {
     if (late.suspects() != since) return why;
-    // When `of` delivered its first suspect sample, each other lane had delivered as many samples of this pass as `of`,
-    // or one more, or all of its samples.
+    // When the lane `of` delivered its first suspect sample, each other lane had delivered as many samples of this pass
+    // as `of`, or one more, or all of its samples.
     const std::uint64_t suspects = of.ready.next_row() - late.first_suspect(), row = next_->next_row();
     const std::uint64_t before = of.delivered - std::min(of.delivered, suspects);
     std::uint64_t later = 0;

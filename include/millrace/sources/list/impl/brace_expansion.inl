@@ -93,7 +93,7 @@ MILLRACE_INLINE std::optional<std::vector<std::string>> brace_expander::range_of
   const bool one_letter_each = first.size() == 1 && last.size() == 1 && from != std::string_view::npos &&
                                to != std::string_view::npos;
   if (!is_integer(step_text) || (!numbers && !one_letter_each)) return std::nullopt;
-  // Not earlier, because a group that is not a range may contain any number.
+  // Only ranges reach this line. In other groups, a number that exceeds 64 bits is not an error.
   const std::int64_t step = integer_of(step_text);
   const std::uint64_t stride = step == 0 ? 1 : magnitude(step);
   if (numbers) {
