@@ -124,6 +124,10 @@ def exclusively(target):
         yield
 
 
+# g++ collects garbage above 1 GB only, which saves a sixth of the time.
+LAZY_COLLECTION = "--param=ggc-min-heapsize=1000000"
+
+
 @functools.lru_cache
 def compiled_library(compiler):
     """The object of the compiled library, for programs and shared libraries; compiled at most once for a compiler."""
@@ -133,7 +137,8 @@ def compiled_library(compiler):
 
 def compiled_object(source, compiler, *flags):
     """The object of a source, compiled at most once for these flags and these texts of the headers."""
-    from_what = [compiler, "-fPIC", "-std=c++20", *flags, f"-I{ROOT / 'include'}", *library_flags("--cflags")]
+    from_what = [compiler, *([LAZY_COLLECTION] if compiler == "g++" else []), "-fPIC", "-std=c++20", *flags,
+                 f"-I{ROOT / 'include'}", *library_flags("--cflags")]
     text = source.read_text()
     text += "".join((source.parent / name).read_text() for name in re.findall(r'^#include "(\w+\.hpp)"', text, re.M))
     texts = text, sorted(reached_text(text, ROOT / "include").items())

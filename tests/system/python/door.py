@@ -13,8 +13,8 @@ import tarfile
 import zlib
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2]))
-from checks import (COMPILED, QUICK_COMPILER, ROOT, Report, compiled_library, compiled_object,   # noqa: F401
-                    exclusively, launcher, library_flags)
+from checks import (COMPILED, LAZY_COLLECTION, QUICK_COMPILER, ROOT, Report, compiled_library,   # noqa: F401
+                    compiled_object, exclusively, launcher, library_flags)
 
 HERE = pathlib.Path(__file__).resolve().parent
 BUILD = ROOT / "build" / "python"
@@ -49,7 +49,7 @@ def load(source):
     """The module of millrace.load(), in the folder that all tests share."""
     import millrace
     return millrace.load(source, compiled=library(), cache=BUILD / "cache",
-                         flags=["-O0", "-Wall", "-Wextra", "-Wpedantic", "-Werror"])
+                         flags=["-O0", LAZY_COLLECTION, "-Wall", "-Wextra", "-Wpedantic", "-Werror"])
 
 
 def flows():
