@@ -60,7 +60,7 @@ class chosen_samples {
   std::uint64_t id_of(std::uint64_t shard, std::uint32_t position) const noexcept;
 
  private:
-  // Differs from the keys of a stage's outputs.
+  // Part of the identity of a repeat. Distinct from the numbers of stages.
   static constexpr std::uint64_t repeats_stream = ~std::uint64_t{3};
 
   std::uint32_t all_ = 0;
