@@ -14,7 +14,6 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <list>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -30,6 +29,11 @@ struct idle_file {
   idle_file& operator=(const idle_file&) = delete;
   virtual ~idle_file() = default;
   const std::size_t shard;   ///< number of the shard in its set
+
+ private:
+  friend class idle_files;
+  const void* owner_ = nullptr;
+  idle_file *older_ = nullptr, *newer_ = nullptr;   // neighbors in the order of their last use
 };
 
 /// Limits the number of files that several sets keep open.
@@ -54,17 +58,19 @@ class idle_files {
       if (reused_ < calls_ / 16) replaces_ = !replaces_;
       calls_ = reused_ = 0;
     }
-    if (!replaces_ && by_age_.size() >= most_) return file;
+    if (!replaces_ && by_shard_.size() >= most_) return file;
+    std::unique_ptr<idle_file>* place = nullptr;
     try {
-      entries added;
-      added.push_back({name, nullptr});
-      by_shard_.emplace(name, added.begin());
-      added.front().file = std::move(file);
-      by_age_.splice(by_age_.end(), added);
+      place = &by_shard_[name];
     } catch (const std::bad_alloc&) {
       return file;
     }
-    return by_age_.size() > most_ ? remove(by_shard_.find(by_age_.front().name)) : nullptr;
+    file->owner_ = owner;
+    file->older_ = newest_;
+    (newest_ == nullptr ? oldest_ : newest_->newer_) = file.get();
+    newest_ = file.get();
+    *place = std::move(file);
+    return by_shard_.size() > most_ ? remove(by_shard_.find({oldest_->owner_, oldest_->shard})) : nullptr;
   }
   /// Closes all files of a set.
   void remove_all(const void* owner) noexcept {
@@ -74,20 +80,18 @@ class idle_files {
   /// Returns the number of open files.
   std::size_t size() const {
     const std::lock_guard lock(mutex_);
-    return by_age_.size();
+    return by_shard_.size();
   }
 
  private:
   using key = std::pair<const void*, std::size_t>;
-  struct entry {
-    key name;
-    std::unique_ptr<idle_file> file;
-  };
-  using entries = std::list<entry>;
+  using entries = std::map<key, std::unique_ptr<idle_file>>;
 
-  std::unique_ptr<idle_file> remove(std::map<key, entries::iterator>::iterator at) noexcept {
-    std::unique_ptr<idle_file> file = std::move(at->second->file);
-    by_age_.erase(at->second);
+  std::unique_ptr<idle_file> remove(entries::iterator at) noexcept {
+    std::unique_ptr<idle_file> file = std::move(at->second);
+    (file->older_ == nullptr ? oldest_ : file->older_->newer_) = file->newer_;
+    (file->newer_ == nullptr ? newest_ : file->newer_->older_) = file->older_;
+    file->older_ = file->newer_ = nullptr;
     by_shard_.erase(at);
     return file;
   }
@@ -96,8 +100,8 @@ class idle_files {
   mutable std::mutex mutex_;
   std::size_t calls_ = 0, reused_ = 0;   // calls of keep(), and reused files, since the last decision
   bool replaces_ = true;                // whether a new file replaces the least recently used file
-  entries by_age_;   // least recently used first
-  std::map<key, entries::iterator> by_shard_;
+  idle_file *oldest_ = nullptr, *newest_ = nullptr;   // least and most recently used
+  entries by_shard_;
 };
 
 }}}  // namespace millrace::detail
