@@ -1,7 +1,7 @@
 // A libFuzzer target: requests to a feeder, and the addresses at which it listens. The decisions must match a second
 // reader, which is built from regular expressions. fuzz.py builds and runs it.
 #include <millrace/adapt/feeders/feeder_hosts.hpp>
-#include <millrace/adapt/feeders/feeder_requests.hpp>
+#include <millrace/adapt/feeders/row_protocol.hpp>
 
 #include "fuzz_target.hpp"
 #include "text_mutator.hpp"

@@ -179,7 +179,7 @@ TEST_CASE("another binary, order or layout is refused with both texts") {
 }
 
 TEST_CASE("a path names its range, and everything else is refused") {
-  const mr::detail::request_limits limits{.run = "00c0ffee00c0ffee"};
+  const mr::detail::feeder_rules limits{.run = "00c0ffee00c0ffee"};
   const mr::row_range range{.epoch = 3, .first = 640, .count = 64, .step = 8};
   const std::string path = mr::detail::rows_path(limits.run, range);
   CHECK(path == "/v1/00c0ffee00c0ffee/rows/3/640-64-8");

@@ -3,11 +3,10 @@
 //   auto rows = std::make_shared<mr::detail::feeder_client>(mr::feeder_options{.hosts = {"node7:8717"}});
 //   options.rows = rows;                          // the session opens it
 //
-// The session requests at most free_rows() rows. The network thread divides each request into parts, and sends each
-// part to the feeder with the most free space in its window. If a part fails, it is sent to another feeder, at most
-// three times. After that, or if no other feeder exists, the workers of the session compute its rows.
-// Errors: setup_error for invalid options, and if sessions with different rows share a storage. Threads: as for
-// row_storage.hpp. Only the network thread uses feeders and requests.
+// The network thread divides each request of the session into parts, and sends each part to the feeder with the most
+// free space in its window. If a part fails, it is sent to another feeder, at most three times. After that, or without
+// another feeder, the workers of the session compute its rows. Errors: setup_error for invalid options, and if sessions
+// with different rows share a storage. Threads: as for row_storage.hpp.
 #pragma once
 
 #include <millrace/adapt/feeders/feeder_attempt.hpp>

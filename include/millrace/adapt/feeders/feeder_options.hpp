@@ -8,8 +8,8 @@
 
 #include <millrace/adapt/feeders/row_storage.hpp>
 #include <millrace/adapt/remote/transfer/remote_options.hpp>
+#include <millrace/base/format.hpp>
 
-#include <cstdio>
 #include <string>
 #include <vector>
 
@@ -44,19 +44,14 @@ struct feeder_statistics {
 };
 /// Returns one line for each feeder.
 inline std::string to_text(const std::vector<feeder_statistics>& all) {
+  using detail::fixed, std::to_string;
   std::string text;
-  for (const feeder_statistics& s : all) {
-    char line[300];
-    std::snprintf(line, sizeof line,
-                  "%llu rows, %.0f a second; %llu requests of %.1f ms; %zu of %zu rows in flight; "
-                  "%llu failures, %llu busy, %llu hedges won",
-                  static_cast<unsigned long long>(s.rows), s.rows_per_second,
-                  static_cast<unsigned long long>(s.requests), 1e3 * s.wait_seconds, s.in_flight, s.window,
-                  static_cast<unsigned long long>(s.failures), static_cast<unsigned long long>(s.busy),
-                  static_cast<unsigned long long>(s.hedges_won));
-    text += (text.empty() ? "feeder " : "\nfeeder ") + s.address + ": " + line +
-            (s.is_ready ? "" : "; not ready: " + s.problem);
-  }
+  for (const feeder_statistics& s : all)
+    text += (text.empty() ? "feeder " : "\nfeeder ") + s.address + ": " + to_string(s.rows) + " rows, " +
+            fixed(s.rows_per_second, 0) + " a second; " + to_string(s.requests) + " requests of " +
+            fixed(1e3 * s.wait_seconds, 1) + " ms; " + to_string(s.in_flight) + " of " + to_string(s.window) +
+            " rows in flight; " + to_string(s.failures) + " failures, " + to_string(s.busy) + " busy, " +
+            to_string(s.hedges_won) + " hedges won" + (s.is_ready ? "" : "; not ready: " + s.problem);
   return text;
 }
 

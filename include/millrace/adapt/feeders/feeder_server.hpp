@@ -5,15 +5,11 @@
 //   while (running) server.close_slow();                 // about once per second
 //   server.drain();                                      // completes the requests in progress, and refuses others
 //
-// Opt-in: needs libmicrohttpd. Its threads receive requests and send answers; the workers of feeder_work compute rows.
-// A connection whose rows are computed is suspended, so that no thread waits for a client or for a worker.
-// If `max_requests` requests are in progress, a further request is accepted only if its rank has fewer requests in
-// progress than an equal share. Therefore every rank receives rows. Trainers compute the size of their windows
-// (feeder_attempt.hpp) from the header Millrace-Workers of the answers. Memory: each request needs 4 MiB, or the size
-// of a row if that is larger, and each connection 16 KiB. If ranks have just started, twice `max_requests` requests may
-// be in progress.
-// Errors: the constructor throws setup_error for options that are not valid, and io_error if it cannot listen
-// or read a file.
+// The threads of libmicrohttpd receive requests and send answers; the workers of feeder_work compute rows. A connection
+// whose rows are computed is suspended, so that no thread waits for a client or for a worker. If `max_requests`
+// requests are in progress, a further request is accepted only if its rank has fewer than an equal share. Memory: 4 MiB
+// for each request, or a row if that is larger, and 16 KiB for each connection.
+// Errors: setup_error for options that are not valid; io_error if the server cannot listen or read a file.
 // Threads: one thread calls close_slow() and drain(). Lifetime: the row_maker must outlive the server.
 #pragma once
 
@@ -24,7 +20,6 @@
 
 #include <millrace/adapt/feeders/feed_rows_options.hpp>
 #include <millrace/adapt/feeders/feeder_hosts.hpp>
-#include <millrace/adapt/feeders/feeder_requests.hpp>
 #include <millrace/adapt/feeders/feeder_work.hpp>
 #include <millrace/io/file/read_file.hpp>
 #include <millrace/io/file/unique_fd.hpp>
@@ -128,14 +123,6 @@ class feeder_server {
     return static_cast<std::uint64_t>(options_.patience.count()) * 1'000'000'000;
   }
 
-  static bool is_loopback(const sockaddr* address) noexcept {
-    if (address->sa_family == AF_INET) {
-      const auto* const v4 = reinterpret_cast<const sockaddr_in*>(address);
-      return ntohl(v4->sin_addr.s_addr) >> 24 == 127;
-    }
-    const auto* const v6 = reinterpret_cast<const sockaddr_in6*>(address);
-    return address->sa_family == AF_INET6 && IN6_IS_ADDR_LOOPBACK(&v6->sin6_addr);
-  }
   [[noreturn]] void throw_cannot_listen(const std::string& reason) const {
     throw io_error("the feeder cannot listen at " + printable(options_.listen, 300) + ": " + reason,
                    "Use a free port and an address of this machine");
@@ -155,7 +142,7 @@ class feeder_server {
     if (const int error = ::getaddrinfo(numeric.c_str(), at->port.c_str(), &hints, &all); error != 0)
       throw_cannot_listen(::gai_strerror(error));
     const std::unique_ptr<addrinfo, decltype(&::freeaddrinfo)> first(all, &::freeaddrinfo);
-    if (options_.token.empty() && !is_loopback(first->ai_addr))
+    if (options_.token.empty() && !numeric.starts_with("127.") && numeric != "::1")
       throw setup_error("a feeder that other machines can reach needs a token: got listen = \"" +
                             printable(options_.listen, 300) + "\" without a token",
                         "Set feed_rows_options::token to a secret of the run, or listen at 127.0.0.1");

@@ -6,8 +6,8 @@
 //   mr::detail::feeder_work::jobs one{job};
 //   work.submit(one);                                    // done() is called once
 //
-// Errors: a wrong range sets the status 400, an unexpected error 500, and stop() 503; `error` is the reason.
-// Threads: any thread may call submit(). stop() ends all jobs, and calls their done(), before it returns.
+// Errors: status 400 for a wrong range, 500 for another error, 503 after stop(). Threads: any thread may call submit().
+// stop() ends all jobs, and calls their done(), before it returns.
 #pragma once
 
 #include <millrace/adapt/feeders/row_maker.hpp>

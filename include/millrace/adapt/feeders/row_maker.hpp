@@ -4,11 +4,9 @@
 //   const auto samples = rows.samples_of({.epoch = 3, .first = 640, .count = 64, .step = 8});
 //   rows.compute(samples, worker, body);                 // appends the rows to a body (row_protocol.hpp)
 //
-// The order, the random numbers and the rendering are those of a session with the same flow and options. Therefore a
-// row has the same bytes as in that session. The first good sample of epoch 0 defines the shapes.
-// Errors: the constructor throws setup_error for rows that cannot be computed alone, and the errors of the source.
-// samples_of() throws setup_error for positions that do not exist. If a sample has an error, the body contains the
-// reason in place of the row.
+// A row has the same bytes as in a session with the same flow and options. The first good sample of epoch 0 defines the
+// shapes. Errors: setup_error for rows that cannot be computed alone and for positions that do not exist, and the
+// errors of the source. If a sample has an error, the body contains the reason in place of the row.
 // Threads: samples_of() is synchronized; each worker may call compute() concurrently with its own number.
 // Cost: samples_of() computes the order of a pass at its first request in that pass.
 #pragma once
@@ -80,8 +78,8 @@ constexpr bool makes_rows_alone() {
            requires { typename columns_of<typename Flow::item>::type; };
 }
 
-/// Returns the maximum number of cursors of a feeder, which has one for each epoch and rank. A cursor may contain a
-/// permutation of all positions, with 8 bytes each. All cursors together have about 512 MiB.
+/// Returns the maximum number of cursors, one for each epoch and rank. A cursor may contain a permutation of all
+/// positions, with 8 bytes each. All cursors together have about 512 MiB.
 constexpr std::size_t cursor_limit(std::uint64_t positions) noexcept {
   return std::clamp<std::uint64_t>((std::uint64_t{64} << 20) / std::max<std::uint64_t>(positions, 1), 4, 64);
 }

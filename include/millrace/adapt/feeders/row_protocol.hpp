@@ -7,23 +7,21 @@
 //   rows.add(piece, [&](const mr::detail::row_answer& a) { slots.put(a.row, a.bytes, a.crc); });   // for each piece
 //   rows.finish();                                                              // data_error if rows are missing
 //
-// The identity of a run is a text of lines `name=value`, in the order of run_identity. Two programs compute the same
-// rows only if these texts are equal. The run id is the hash of the text, so that a cache in front of the feeders never
-// serves the rows of another run.
-// A feeder answers two requests. RUN is the run id of the trainer, and a token is in the header Authorization: Bearer.
+// Two programs compute the same rows only if their identities are equal: texts of lines `name=value`, in the order of
+// run_identity. RUN, the run id, is the hash of the trainer's text, so that a cache in front of the feeders never
+// serves the rows of another run. A token is in the header Authorization: Bearer.
 //
 //   GET /v1/RUN/hello                          200: the text of the feeder
 //   GET /v1/RUN/rows/EPOCH/FIRST-COUNT-STEP    200: a body
 //
-// Both requests may also get these answers: 401 if the token is wrong; 409 with the text of the feeder if the runs
-// differ; 429 if the feeder is busy; 503 with the header Retry-After (in seconds) if the feeder ends. Each answer may
-// have the header Millrace-Workers: the number of workers of the feeder, divided by the number of ranks whose rows it
-// computes.
+// Other answers: 401 if the token is wrong; 409 with the text of the feeder if the runs differ; 429 if the feeder is
+// busy; 503 with the header Retry-After (in seconds) if it ends. Each answer may have the header Millrace-Workers: the
+// number of workers of the feeder, divided by the number of ranks whose rows it computes.
 // A body consists of rows in the order of the request. Each row begins with a header of 9 bytes, little-endian: a
-// status, the number of bytes that follow (u32), and their CRC-32C (u32). If the status is 0, the bytes of the row
-// follow. If it is 1, the feeder cannot compute the row, and the reason follows.
-// Errors: setup_error for another run; data_error for a body or a path that is not valid. The messages name the feeder
-// and the row. Untrusted input is safe: no size is used before it has been checked against the handshake.
+// status, the number of bytes that follow (u32), and their CRC-32C (u32). Status 0: the bytes of the row follow. Status
+// 1: the feeder cannot compute the row, and the reason follows.
+// Errors: setup_error for another run; data_error for a body or a path that is not valid. Untrusted input is safe: no
+// size is used before it has been checked against the handshake.
 // Threads: pure functions; a decoder is not synchronized. Cost: a copy of each row that arrives in several pieces.
 #pragma once
 
@@ -66,13 +64,36 @@ inline constexpr const char* workers_header = "Millrace-Workers";
 std::string hello_path(std::string_view run);
 /// Returns the path of a request for rows.
 std::string rows_path(std::string_view run, const row_range& range);
-/// The limits of a request.
-struct request_limits {
-  std::string_view run{};        ///< run_id()
+/// The settings of a feeder on which its answers depend.
+struct feeder_rules {
+  std::string token{};   ///< if empty, no token is needed
+  std::string hello{};   ///< hello_text() of the feeder
+  std::string run{};     ///< run_id() of `hello`
   std::size_t max_rows = 64;
 };
 /// Returns the range of a path. Throws setup_error for another run, data_error if the path is not valid.
-row_range parse_rows_path(std::string_view path, const request_limits& limits);
+row_range parse_rows_path(std::string_view path, const feeder_rules& rules);
+
+/// The parts of a request on which its answer depends.
+struct feeder_request {
+  std::string_view method{}, path{};
+  std::string_view authorization{};   ///< value of the header; empty if it is missing
+  bool has_body = false;
+};
+/// The kind of an answer. `text`: the answer is known immediately. The other kinds are computed rows, current metrics,
+/// and the state of the feeder.
+enum class feeder_action : std::uint8_t { text, rows, metrics, health };
+/// The answer to a request, or the range of its rows.
+struct feeder_decision {
+  feeder_action action = feeder_action::text;
+  unsigned status = 200;
+  std::string text{};
+  row_range range{};
+};
+
+/// Returns the answer to a request. Requests are untrusted: a request cannot name a file, and the texts of refusals are
+/// safe to print. The length of the token does not influence the time of its comparison.
+feeder_decision decide(const feeder_request& request, const feeder_rules& rules);
 
 /// A row in a body, or the reason why the feeder cannot compute it.
 struct row_answer {

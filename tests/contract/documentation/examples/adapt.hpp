@@ -31,14 +31,6 @@ void example(const std::string& token, const std::shared_ptr<mr::feeder_storage>
 EXAMPLE
 }
 
-// ---- feeder_requests.hpp
-#include <millrace/adapt/feeders/row_protocol.hpp>
-using mr::detail::hello_text;
-void example(const std::string& secret, const mr::detail::run_identity& identity, const std::string& path,
-             const std::string& header, void compute(mr::row_range), void answer(unsigned, const std::string&)) {
-EXAMPLE
-}
-
 // ---- feeder_work.hpp
 void example(mr::detail::row_maker& rows, const mr::row_range& range,
              void answer(unsigned, const std::vector<std::vector<std::byte>>&)) {

@@ -119,7 +119,7 @@ MILLRACE_INLINE std::string rows_path(std::string_view run, const row_range& ran
          std::to_string(range.count) + "-" + std::to_string(range.step);
 }
 
-MILLRACE_INLINE row_range parse_rows_path(std::string_view path, const request_limits& limits) {
+MILLRACE_INLINE row_range parse_rows_path(std::string_view path, const feeder_rules& rules) {
   const auto refuse = [&path](const std::string& problem) {
     throw data_error("a request for rows is not valid: got \"" + printable(path, 200) + "\", expected " + problem,
                      "Use the same version of Millrace on all machines");
@@ -144,16 +144,53 @@ MILLRACE_INLINE row_range parse_rows_path(std::string_view path, const request_l
   range.first = number_after("/");
   const std::uint64_t count = number_after("-"), step = number_after("-");
   if (!rest.empty()) refuse("nothing after the range");
-  if (run != limits.run)
+  if (run != rules.run)
     throw setup_error("a request is for the rows of another run: got the run id " + printable(run, 100) +
-                          ", expected " + std::string(limits.run),
+                          ", expected " + rules.run,
                       "Start the same program with the same flow and the same shards on all machines");
   constexpr std::uint64_t max_position = std::uint64_t{1} << 62, max_step = 1 << 20;
-  if (count == 0 || count > limits.max_rows) refuse("1 to " + std::to_string(limits.max_rows) + " rows");
+  if (count == 0 || count > rules.max_rows) refuse("1 to " + std::to_string(rules.max_rows) + " rows");
   if (range.first > max_position || step == 0 || step > max_step) refuse("positions below 2^62, and 1 to 2^20 ranks");
   range.count = static_cast<std::size_t>(count);
   range.step = static_cast<std::size_t>(step);
   return range;
+}
+
+/// Returns whether the header contains the token. The time does not depend on the first difference.
+MILLRACE_INLINE bool has_token(std::string_view authorization, std::string_view token) noexcept {
+  constexpr std::string_view scheme = "Bearer ";
+  if (!authorization.starts_with(scheme)) return false;
+  authorization.remove_prefix(scheme.size());
+  unsigned difference = authorization.size() == token.size() ? 0 : 1;
+  for (std::size_t i = 0; i < authorization.size(); ++i)
+    difference |= static_cast<unsigned char>(authorization[i]) ^
+                  static_cast<unsigned char>(i < token.size() ? token[i] : '\0');
+  return difference == 0;
+}
+
+MILLRACE_INLINE feeder_decision decide(const feeder_request& request, const feeder_rules& rules) {
+  const auto refuse = [](unsigned status, std::string text) {
+    return feeder_decision{.status = status, .text = std::move(text) + "\n"};
+  };
+  if (request.method != "GET") return refuse(405, "got another method, expected GET");
+  if (request.has_body) return refuse(413, "got a body, expected none");
+  if (request.path == "/healthz") return {.action = feeder_action::health};
+  if (!rules.token.empty() && !has_token(request.authorization, rules.token))
+    return refuse(401, "the token is wrong or missing: expected the header Authorization: Bearer TOKEN");
+  if (request.path == "/metrics") return {.action = feeder_action::metrics};
+  if (!request.path.starts_with("/v1/"))
+    return refuse(404, "got \"" + printable(request.path, 200) + "\", expected /v1/RUN/hello, /v1/RUN/rows/..., "
+                       "/metrics or /healthz");
+  const std::string_view rest = request.path.substr(4), run = rest.substr(0, rest.find('/'));
+  if (rest.substr(run.size()) == "/hello")
+    return {.status = run == rules.run ? 200U : 409U, .text = rules.hello};
+  try {
+    return {.action = feeder_action::rows, .range = parse_rows_path(request.path, rules)};
+  } catch (const setup_error&) {
+    return {.status = 409, .text = rules.hello};
+  } catch (const data_error& e) {
+    return refuse(400, e.message());
+  }
 }
 
 MILLRACE_INLINE void append_part(std::vector<std::byte>& body, std::uint8_t status, std::span<const std::byte> bytes) {

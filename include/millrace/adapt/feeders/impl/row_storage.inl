@@ -1,13 +1,10 @@
 // Definitions for row_storage.hpp. The class row_requests requests the rows of one session.
 //
 // A thread claims tickets that the workers leave (dispatcher::claim_surplus()), and requests their rows. Each row of a
-// request leaves the state MISSING once, by an atomic exchange: to STORED, if the storage has put the row, or to
-// RETURNED, if the workers compute it. Rows are returned in these cases:
-// - the storage drops the request, or the size of the row is wrong
-// - no ticket is claimable, and the request is older than four times the slowest recent answer
-//
-// A row with a wrong checksum stays MISSING. The sample of a ticket stays in the input until the row is stored. The
-// workers may need it, and it has the digest, the key and the epoch of the row.
+// request leaves the state MISSING once, by an atomic exchange: to STORED, or to RETURNED, if the workers compute it,
+// because the storage drops the request, the size is wrong, or the answer is late (return_overdue()). A row with a
+// wrong checksum stays MISSING. The sample of a ticket stays in the input until the row is stored: the workers may need
+// it, and it has the digest, the key and the epoch of the row.
 #pragma once
 
 #include <millrace/adapt/feeders/row_storage.hpp>
