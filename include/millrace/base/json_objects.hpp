@@ -39,7 +39,7 @@ class json_objects {
   json_objects(std::string_view text, std::string_view path) : text_(text), path_(path) {}
 
   template <class Consume>
-  void for_each(const Consume& consume) {
+  MILLRACE_RARE void for_each(const Consume& consume) {
     value(consume, 0);
     skip_blanks();
     if (at_ < text_.size()) fail();
@@ -54,7 +54,7 @@ class json_objects {
   bool next_is(char c);
 
   template <class Consume>
-  member value(const Consume& consume, int depth) {
+  MILLRACE_RARE member value(const Consume& consume, int depth) {
     member m;
     if (depth > max_depth) fail("is nested deeper than 64 levels here");
     if (next_is('{')) {

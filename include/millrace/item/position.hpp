@@ -150,7 +150,7 @@ struct position_field {
 
 /// Calls visit(field, member) for each field, in the order of the text.
 template <class Position, class Visit>
-void for_each_field(Position& p, const Visit& visit) {
+MILLRACE_RARE void for_each_field(Position& p, const Visit& visit) {
   constexpr std::uint64_t narrow = std::numeric_limits<std::uint32_t>::max();
   visit(position_field{.name = "version", .max = narrow}, p.version);
   visit(position_field{.name = "seed"}, p.seed);

@@ -68,7 +68,7 @@ class launcher_reader {
  public:
   explicit launcher_reader(const Getenv& getenv) : getenv_(getenv) {}
 
-  world read() const {
+  MILLRACE_RARE world read() const {
     const std::optional<world> plain = read_one(launcher_named("torchrun"));
     if (plain && set("TORCHELASTIC_RUN_ID")) return *plain;
     const std::optional<world> step = read_job();
@@ -97,7 +97,7 @@ class launcher_reader {
   }
 
   /// Returns single_process. Throws setup_error if there are more processes, or if read() throws.
-  world read_single() const {
+  MILLRACE_RARE world read_single() const {
     std::string cause;
     try {
       const world mine = read();
@@ -111,7 +111,7 @@ class launcher_reader {
 
  private:
   /// Reads the variables of the job's own launcher. Launchers that may run inside another launcher are tried first.
-  std::optional<world> read_job() const {
+  MILLRACE_RARE std::optional<world> read_job() const {
     if (auto flux = read_one(launcher_named("Flux"))) {
       const std::size_t nodes = set("FLUX_JOB_NNODES") ? number("FLUX_JOB_NNODES") : 0;
       if (nodes > 0) flux->local_size = (flux->size + nodes - 1) / nodes;
@@ -144,7 +144,7 @@ class launcher_reader {
     return a.rank == b.rank && a.size == b.size;
   }
 
-  static launcher launcher_named(std::string_view name) {
+  MILLRACE_RARE static launcher launcher_named(std::string_view name) {
     for (const launcher& l : launchers)
       if (name == l.name) return l;
     return {};
@@ -163,7 +163,7 @@ class launcher_reader {
     return static_cast<std::size_t>(value);
   }
 
-  std::optional<world> read_one(const launcher& l) const {
+  MILLRACE_RARE std::optional<world> read_one(const launcher& l) const {
     if (!set(l.rank) && !set(l.world_size)) return std::nullopt;
     const char* const missing = !set(l.rank) ? l.rank : !set(l.world_size) ? l.world_size : nullptr;
     if (missing)
@@ -180,14 +180,14 @@ class launcher_reader {
     return with_local_size(r);
   }
 
-  void check_below(const char* rank, const char* world_size) const {
+  MILLRACE_RARE void check_below(const char* rank, const char* world_size) const {
     if (number(rank) >= number(world_size))
       throw setup_error(std::string(rank) + "=" + getenv_(rank) + " is not less than " + world_size + "=" +
                             getenv_(world_size),
                         hint());
   }
 
-  bool inside_srun_step() const {
+  MILLRACE_RARE bool inside_srun_step() const {
     const char* variable = set("SLURM_STEP_ID") ? "SLURM_STEP_ID" : "SLURM_STEPID";
     if (!set(variable)) return false;
     // Step numbers from 4294967280 on belong to batch scripts and interactive shells.
@@ -197,13 +197,13 @@ class launcher_reader {
 
   /// Returns the Slurm variables. Uses the step's number of tasks if it is set, because it may differ from the job's
   /// number.
-  launcher slurm_step() const {
+  MILLRACE_RARE launcher slurm_step() const {
     launcher l = launcher_named("Slurm");
     if (set("SLURM_STEP_NUM_TASKS")) l.world_size = "SLURM_STEP_NUM_TASKS";
     return l;
   }
 
-  [[noreturn]] static void disagree(const world& a, const world& b) {
+  [[noreturn]] MILLRACE_RARE static void disagree(const world& a, const world& b) {
     throw setup_error("the environment contains " + a.describe() + " and " + b.describe() + " at once", hint());
   }
   static const char* hint() { return "Unset the variables of other runs, or set .world explicitly"; }

@@ -166,7 +166,7 @@ class jitter_order {
     for (entry& e : all) e.key = plan_->permutation_key(epoch_, e.index);
     order_.start(length_, std::move(all));
   }
-  setup_error released_error() const {
+  MILLRACE_RARE setup_error released_error() const {
     return setup_error("the shuffle window covers the data set and exceeds the memory: got a window of " +
                            std::to_string(plan_->settings().window) + " for a pass of " + std::to_string(length_) +
                            " samples, expected a smaller window or more memory",

@@ -82,7 +82,7 @@ class slow_step {
       lock.lock();
     }
   }
-  void report() {
+  MILLRACE_RARE void report() {
     try {
       const std::uint64_t now = steady_now_ns(), done = done_.load(std::memory_order_relaxed);
       std::string text = "before the first batch: " + step_;

@@ -77,7 +77,7 @@ def macros(tree):
     """Only the macros of base/version.hpp remain defined; and headers do not test for installed libraries."""
     for path, number, line in numbered(tree.bare_headers):
         match = re.match(r"\s*#\s*define\s+(\w+)", line)
-        if match and not re.match(r"MILLRACE_(VERSION_\w+|ABI(_\w+)?|(ALWAYS_)?INLINE|BOTH_SIDES|FAST_MATH)$",
+        if match and not re.match(r"MILLRACE_(VERSION_\w+|ABI(_\w+)?|(ALWAYS_)?INLINE|RARE|BOTH_SIDES|FAST_MATH)$",
                                   match[1]):
             rest = "\n".join(tree.bare_headers[path].splitlines()[number:])
             for_layers = match[1] in ("MILLRACE_KERNELS", "MILLRACE_WIDE_KERNELS")
@@ -94,7 +94,7 @@ def macros(tree):
 def compiled_parts(tree):
     """x.hpp ends by including impl/x.inl, unless MILLRACE_COMPILED is set: compiled/ includes every .inl. A file
     x.tpl.hpp has only definitions of templates, and x.hpp always ends by including it. Definitions have
-    MILLRACE_INLINE. Functions that kernels call are defined in x.hpp."""
+    MILLRACE_INLINE or MILLRACE_RARE. Functions that kernels call are defined in x.hpp."""
     all_parts = "".join(text for path, text in tree.headers.items() if folder_of(path) == "compiled")
     for path, text in tree.headers.items():
         of_templates = path.endswith(OF_TEMPLATES)
@@ -110,7 +110,7 @@ def compiled_parts(tree):
             yield declares, 1, f"it does not end by including {path}{'' if of_templates else unless}"
         lines = text.splitlines()
         for number, line in enumerate(lines, 1):
-            if of_templates and line.startswith("MILLRACE_INLINE") and not re.match(
+            if of_templates and line.startswith(("MILLRACE_INLINE", "MILLRACE_RARE")) and not re.match(
                     r"template <|  requires|    requires", lines[number - 2]):
                 yield path, number, "not a template: it belongs into an .inl that the compiled library has"
         if f"#include <millrace/{path}>\n" not in all_parts:

@@ -113,6 +113,7 @@ PLANTS = {
                        under("train/sums.hpp",
                              "#ifndef MILLRACE_COMPILED\n#include <millrace/train/sums.tpl.hpp>\n#endif"),
                        under("train/sums.tpl.hpp", "MILLRACE_INLINE int zero() {}"),
+                       under("train/sums.tpl.hpp", "MILLRACE_RARE int zero() {}"),
                        under("train/log.inl", ""), under("train/impl/log.tpl.hpp", ""),
                        under("train/kernel.hpp", "  MILLRACE_BOTH_SIDES void add(double value) noexcept;")],
     "namespaces": [under("base/n.hpp", "namespace millrace::inline MILLRACE_ABI {"),

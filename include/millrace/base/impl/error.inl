@@ -12,7 +12,7 @@
 
 namespace millrace { inline namespace MILLRACE_ABI {
 
-MILLRACE_INLINE void error_location::complete(const error_location& other) {
+MILLRACE_RARE void error_location::complete(const error_location& other) {
   if (stage.empty()) stage = other.stage;
   if (shard.empty()) shard = other.shard;
   if (key.empty()) key = other.key;
@@ -20,7 +20,7 @@ MILLRACE_INLINE void error_location::complete(const error_location& other) {
   if (position == unknown) position = other.position;
 }
 
-MILLRACE_INLINE std::string printable(std::string_view name, std::size_t max_bytes) {
+MILLRACE_RARE std::string printable(std::string_view name, std::size_t max_bytes) {
   std::string safe;
   for (const char c : name.substr(0, max_bytes)) {
     const auto byte = static_cast<unsigned char>(c);
@@ -35,27 +35,27 @@ MILLRACE_INLINE std::string printable(std::string_view name, std::size_t max_byt
   return safe;
 }
 
-MILLRACE_INLINE error::error(std::string message, std::string hint, error_location where)
+MILLRACE_RARE error::error(std::string message, std::string hint, error_location where)
     : message_(detail::printable_text(message)), hint_(detail::printable_text(hint)), where_(std::move(where)) {
   compose();
 }
 
-MILLRACE_INLINE void error::locate(const error_location& more) {
+MILLRACE_RARE void error::locate(const error_location& more) {
   where_.complete(more);
   compose();
 }
 
-MILLRACE_INLINE void error::add(std::string_view more) {
+MILLRACE_RARE void error::add(std::string_view more) {
   message_ += detail::printable_text(more);
   compose();
 }
 
-MILLRACE_INLINE void error::advise(std::string hint) {
+MILLRACE_RARE void error::advise(std::string hint) {
   hint_ = detail::printable_text(hint);
   compose();
 }
 
-MILLRACE_INLINE void error::compose() {
+MILLRACE_RARE void error::compose() {
   std::string text = "millrace: " + message_;
   std::string details;
   const auto detail = [&details](std::string_view name, const std::string& value) {
@@ -73,12 +73,12 @@ MILLRACE_INLINE void error::compose() {
   text_ = std::move(text);
 }
 
-MILLRACE_INLINE late_data_error::late_data_error(std::string message, error_location where)
+MILLRACE_RARE late_data_error::late_data_error(std::string message, error_location where)
     : data_error(std::move(message), "Copy or download the shard again", std::move(where)) {
   suspect(suspect_samples::not_said);
 }
 
-MILLRACE_INLINE void late_data_error::suspect(suspect_samples samples, std::uint64_t first, bool exact) {
+MILLRACE_RARE void late_data_error::suspect(suspect_samples samples, std::uint64_t first, bool exact) {
   suspects_ = samples;
   first_ = first;
   exact_ = exact;
@@ -91,13 +91,13 @@ MILLRACE_INLINE void late_data_error::suspect(suspect_samples samples, std::uint
                "first sample, with a good copy of the shard");
 }
 
-MILLRACE_INLINE stage_error::stage_error(std::string message, std::exception_ptr cause, error_location where)
+MILLRACE_RARE stage_error::stage_error(std::string message, std::exception_ptr cause, error_location where)
     : error(std::move(message), "Correct the callable of this stage; cause() returns its exception", std::move(where)),
       cause_(std::move(cause)) {}
 
 namespace detail {
 
-MILLRACE_INLINE std::exception_ptr as_lost_shard(const std::exception_ptr& failure) {
+MILLRACE_RARE std::exception_ptr as_lost_shard(const std::exception_ptr& failure) {
   try {
     std::rethrow_exception(failure);
   } catch (const error& e) {
@@ -107,7 +107,7 @@ MILLRACE_INLINE std::exception_ptr as_lost_shard(const std::exception_ptr& failu
   }
 }
 
-MILLRACE_INLINE bool is_error_of_storage(const std::exception_ptr& failure) noexcept {
+MILLRACE_RARE bool is_error_of_storage(const std::exception_ptr& failure) noexcept {
   try {
     std::rethrow_exception(failure);
   } catch (const io_error&) {
@@ -117,7 +117,7 @@ MILLRACE_INLINE bool is_error_of_storage(const std::exception_ptr& failure) noex
   }
 }
 
-MILLRACE_INLINE std::string printable_text(std::string_view text) {
+MILLRACE_RARE std::string printable_text(std::string_view text) {
   std::string safe;
   const auto escape = [&safe](std::string_view bytes) {
     for (const char c : bytes) {
@@ -151,7 +151,7 @@ MILLRACE_INLINE std::string printable_text(std::string_view text) {
   }
 }
 
-MILLRACE_INLINE std::exception_ptr with_suspects(std::exception_ptr failure, late_data_error::suspect_samples samples,
+MILLRACE_RARE std::exception_ptr with_suspects(std::exception_ptr failure, late_data_error::suspect_samples samples,
                                                  std::uint64_t first, bool exact) {
   try {
     std::rethrow_exception(failure);
@@ -164,7 +164,7 @@ MILLRACE_INLINE std::exception_ptr with_suspects(std::exception_ptr failure, lat
 
 }  // namespace detail
 
-MILLRACE_INLINE std::exception_ptr located_exception(const error_location& where) noexcept {
+MILLRACE_RARE std::exception_ptr located_exception(const error_location& where) noexcept {
   const std::exception_ptr original = std::current_exception();
   try {
     try {

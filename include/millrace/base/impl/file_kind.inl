@@ -72,14 +72,14 @@ struct reader {
 
 /// Checks a header of RFC 1952: the method is 8, and three reserved flags are 0. Compressors write 0, 2 or 4 into the
 /// byte before the number of the system.
-MILLRACE_INLINE bool is_gzip(const reader& r) noexcept {
+MILLRACE_RARE bool is_gzip(const reader& r) noexcept {
   const unsigned extra = r.u8(8), system = r.u8(9);
   return r.u16(0) == 0x8b1f && r.u8(2) == 8 && r.u8(3) < 0x20 && (extra == 0 || extra == 2 || extra == 4) &&
          (system <= 13 || system == 255) && r.file_bytes >= 18;
 }
 
 /// Checks a frame of RFC 8878: the reserved bit is 0, and the first block has a valid type and at most 128 KiB.
-MILLRACE_INLINE bool is_zstd_frame(const reader& r, std::size_t at) noexcept {
+MILLRACE_RARE bool is_zstd_frame(const reader& r, std::size_t at) noexcept {
   if (r.u32(at) != 0xfd2fb528) return false;
   const unsigned flags = r.u8(at + 4), single = flags >> 5 & 1, size_code = flags >> 6;
   constexpr unsigned id_bytes[] = {0, 1, 2, 4};
@@ -91,7 +91,7 @@ MILLRACE_INLINE bool is_zstd_frame(const reader& r, std::size_t at) noexcept {
 
 /// Checks a frame of the LZ4 frame format 1.6: version 1, reserved bits 0, a block size of 64 KiB to 4 MiB. Also
 /// accepts legacy frames, with blocks of 8 MiB.
-MILLRACE_INLINE bool is_lz4_frame(const reader& r, std::size_t at) noexcept {
+MILLRACE_RARE bool is_lz4_frame(const reader& r, std::size_t at) noexcept {
   const unsigned flags = r.u8(at + 4), block = r.u8(at + 5);
   if (r.u32(at) == 0x184d2204) return (flags & 0xc2) == 0x40 && (block & 0x8f) == 0 && block >= 0x40;
   const std::uint32_t bytes = r.u32(at + 4);
@@ -99,7 +99,7 @@ MILLRACE_INLINE bool is_lz4_frame(const reader& r, std::size_t at) noexcept {
 }
 
 /// Returns the kind of a file that begins with a skippable frame, as written by pzstd and other compressors.
-MILLRACE_INLINE file_kind kind_after_skippable_frame(const reader& r) noexcept {
+MILLRACE_RARE file_kind kind_after_skippable_frame(const reader& r) noexcept {
   const std::uint32_t mark = r.u32(0), bytes = r.u32(4);
   if (mark >> 4 != 0x184d2a5 || bytes > r.front.size()) return file_kind::unknown;
   const std::size_t next = 8 + bytes;
@@ -107,20 +107,20 @@ MILLRACE_INLINE file_kind kind_after_skippable_frame(const reader& r) noexcept {
 }
 
 /// Checks a local header: the version is at most 6.3, the compression method is known, and the name fits into the file.
-MILLRACE_INLINE bool is_zip(const reader& r) noexcept {
+MILLRACE_RARE bool is_zip(const reader& r) noexcept {
   constexpr std::array<unsigned, 9> methods{0, 8, 9, 12, 14, 93, 95, 98, 99};
   return r.u32(0) == 0x04034b50 && r.u16(4) <= 63 &&
          std::find(methods.begin(), methods.end(), r.u16(8)) != methods.end() && r.u16(26) > 0 && r.u16(26) < 4096;
 }
 
 /// Checks the first page: its type, then its size, as fields of the Thrift compact protocol.
-MILLRACE_INLINE bool is_parquet(const reader& r) noexcept {
+MILLRACE_RARE bool is_parquet(const reader& r) noexcept {
   return r.text(0, 4) == "PAR1" && r.u8(4) == 0x15 && r.u8(5) <= 6 && r.u8(5) % 2 == 0 && r.u8(6) == 0x15;
 }
 
 /// Checks the first message of a stream: a marker, the size of the metadata, and a FlatBuffers table with its list of
 /// fields.
-MILLRACE_INLINE bool is_arrow_stream(const reader& r) noexcept {
+MILLRACE_RARE bool is_arrow_stream(const reader& r) noexcept {
   const std::uint32_t metadata = r.u32(4), root = r.u32(8);
   if (r.u32(0) != 0xffffffff || metadata % 8 != 0 || metadata + std::uint64_t{8} > r.file_bytes) return false;
   if (root < 4 || root > 256) return false;
@@ -132,33 +132,33 @@ MILLRACE_INLINE bool is_arrow_stream(const reader& r) noexcept {
 }
 
 /// Checks a length and its masked CRC-32C, as TensorFlow writes them.
-MILLRACE_INLINE bool is_tfrecord(const reader& r) noexcept {
+MILLRACE_RARE bool is_tfrecord(const reader& r) noexcept {
   if (r.front.size() < 12 || r.file_bytes < 16 || r.u64(0) > r.file_bytes - 16) return false;
   const std::uint32_t crc = crc32c(r.front.first(8));
   return r.u32(8) == (crc >> 15 | crc << 17) + 0xa282ead8;
 }
 
 /// Checks the size of a JSON header and the beginning of the header.
-MILLRACE_INLINE bool is_safetensors(const reader& r) noexcept {
+MILLRACE_RARE bool is_safetensors(const reader& r) noexcept {
   return r.file_bytes > 12 && r.u64(0) <= std::min<std::uint64_t>(r.file_bytes - 8, 100'000'000) && r.u64(0) >= 4 &&
          r.text(8, 2) == "{\"" && r.u8(10) >= 0x20 && r.u8(10) < 0x7f && r.u8(11) >= 0x20 && r.u8(11) < 0x7f;
 }
 
 /// Checks the first meta page of LMDB: page number 0, the flag of meta pages, the magic number and the version.
-MILLRACE_INLINE bool is_lmdb(const reader& r) noexcept {
+MILLRACE_RARE bool is_lmdb(const reader& r) noexcept {
   return r.u32(16) == 0xbeefc0de && r.u32(20) >= 1 && r.u32(20) <= 999 && r.u32(0) == 0 && (r.u16(10) & 8) != 0;
 }
 
 /// Checks the header of a .beton file of version 2: a number of fields, a page size that is a power of two, a number of
 /// samples, and the offset of the table of allocations.
-MILLRACE_INLINE bool is_ffcv(const reader& r) noexcept {
+MILLRACE_RARE bool is_ffcv(const reader& r) noexcept {
   const std::uint32_t page = r.u32(4);
   return r.u16(0) == 2 && r.u16(2) >= 1 && r.u16(2) <= 64 && page >= 1u << 20 && (page & (page - 1)) == 0 &&
          r.u64(8) < std::uint64_t{1} << 40 && r.u64(16) >= 24 && r.u64(16) <= r.file_bytes;
 }
 
 /// Checks that a file begins with a number of samples of at least 16, then the offset of each sample and of the end.
-MILLRACE_INLINE bool is_offset_table(const reader& r) noexcept {
+MILLRACE_RARE bool is_offset_table(const reader& r) noexcept {
   const std::uint64_t samples = r.u32(0), table = 4 * (samples + 2);
   const std::size_t visible = r.front.size() / 4;
   if (samples < 16 || visible < 18 || table > r.file_bytes) return false;
@@ -172,7 +172,7 @@ MILLRACE_INLINE bool is_offset_table(const reader& r) noexcept {
 
 /// Checks that a pickle begins with a frame (protocols 4 and 5), or with a list, a dictionary, a tuple or a global name
 /// (protocols 2 and 3).
-MILLRACE_INLINE bool is_pickle(const reader& r) noexcept {
+MILLRACE_RARE bool is_pickle(const reader& r) noexcept {
   const unsigned protocol = r.u8(1);
   if (r.u8(0) != 0x80 || protocol < 2 || protocol > 5) return false;
   if (protocol >= 4) return r.u8(2) == 0x95 && r.u64(3) > 0 && r.file_bytes > 11 && r.u64(3) <= r.file_bytes - 11;
@@ -186,7 +186,7 @@ MILLRACE_INLINE bool is_pickle(const reader& r) noexcept {
 
 /// Checks a header of llm.c and of trainers that adopted its format: a magic number, a version, a number of tokens, and
 /// zeros up to 256 words.
-MILLRACE_INLINE bool is_llm_c(const reader& r) noexcept {
+MILLRACE_RARE bool is_llm_c(const reader& r) noexcept {
   constexpr std::size_t words = 256, used = 16;
   const std::uint32_t magic = r.u32(0);
   if ((magic != 20240520 && magic != 20240801 && magic != 20240522) || r.u32(4) > 255) return false;
@@ -196,7 +196,7 @@ MILLRACE_INLINE bool is_llm_c(const reader& r) noexcept {
   return true;
 }
 
-MILLRACE_INLINE file_kind media_kind(const reader& r) noexcept {
+MILLRACE_RARE file_kind media_kind(const reader& r) noexcept {
   if (r.text(0, 4) == "RIFF" && r.text(8, 4) == "WAVE") return file_kind::wav;
   if (r.text(0, 4) == "RIFF" && r.text(8, 4) == "WEBP") return file_kind::webp;
   if (r.text(4, 4) == "ftyp" && r.u8(0) == 0 && r.u8(1) == 0 && r.u8(2) < 4) return file_kind::iso_media;
@@ -207,7 +207,7 @@ MILLRACE_INLINE file_kind media_kind(const reader& r) noexcept {
   return file_kind::unknown;
 }
 
-MILLRACE_INLINE bool begins_with(std::string_view text, std::string_view word) noexcept {
+MILLRACE_RARE bool begins_with(std::string_view text, std::string_view word) noexcept {
   if (text.size() < word.size()) return false;
   for (std::size_t i = 0; i < word.size(); ++i)
     if ((text[i] >= 'A' && text[i] <= 'Z' ? static_cast<char>(text[i] - 'A' + 'a') : text[i]) != word[i]) return false;
@@ -215,7 +215,7 @@ MILLRACE_INLINE bool begins_with(std::string_view text, std::string_view word) n
 }
 
 /// Returns whether printable bytes vary as in a text. The highest bytes of binary numbers hardly differ.
-MILLRACE_INLINE bool is_varied(std::string_view text, bool digits) noexcept {
+MILLRACE_RARE bool is_varied(std::string_view text, bool digits) noexcept {
   const std::size_t stride = digits ? 1 : 4;
   for (std::size_t first = 0; first < stride; ++first) {
     std::bitset<256> values;
@@ -225,7 +225,7 @@ MILLRACE_INLINE bool is_varied(std::string_view text, bool digits) noexcept {
   return true;
 }
 
-MILLRACE_INLINE file_kind text_kind(const reader& r) noexcept {
+MILLRACE_RARE file_kind text_kind(const reader& r) noexcept {
   std::string_view text = r.text(0, r.front.size());
   bool digits = true, ascii = true;
   for (const char c : text) {
@@ -249,7 +249,7 @@ MILLRACE_INLINE file_kind text_kind(const reader& r) noexcept {
 
 }  // namespace file_marks
 
-MILLRACE_INLINE file_kind kind_of_file(const file_head& file) noexcept {
+MILLRACE_RARE file_kind kind_of_file(const file_head& file) noexcept {
   using namespace file_marks;
   const reader r{file.front, file.file_bytes};
   if (file.front.size() < 4) return file_kind::unknown;
@@ -280,7 +280,7 @@ MILLRACE_INLINE file_kind kind_of_file(const file_head& file) noexcept {
   return is_offset_table(r) ? file_kind::offset_table : file_kind::unknown;
 }
 
-MILLRACE_INLINE std::string_view name_of(file_kind kind) noexcept {
+MILLRACE_RARE std::string_view name_of(file_kind kind) noexcept {
   switch (kind) {
     case file_kind::unknown: break;
     case file_kind::npy: return "a NumPy .npy file";

@@ -7,25 +7,25 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-MILLRACE_INLINE void json_objects::fail(const char* problem) const {
+MILLRACE_RARE void json_objects::fail(const char* problem) const {
     throw data_error(std::string("the file ") + problem, "Remove the file, or write it again",
                      {.stage = "index", .shard = std::string(path_), .key = {}, .offset_bytes = at_});
   }
 
-MILLRACE_INLINE bool json_objects::next_is(char c) {
+MILLRACE_RARE bool json_objects::next_is(char c) {
   skip_blanks();
   if (at_ >= text_.size() || text_[at_] != c) return false;
   ++at_;
   return true;
 }
 
-MILLRACE_INLINE bool json_objects::is_other_word(std::string_view word) noexcept {
+MILLRACE_RARE bool json_objects::is_other_word(std::string_view word) noexcept {
   for (const std::string_view constant : {"true", "false", "NaN", "Infinity", "-Infinity"})
     if (word == constant) return true;
   return !word.empty() && word.find_first_not_of("0123456789+-.eE") == std::string_view::npos;
 }
 
-MILLRACE_INLINE std::string json_objects::string_after_quote() {
+MILLRACE_RARE std::string json_objects::string_after_quote() {
   std::string out;
   for (; at_ < text_.size() && text_[at_] != '"'; ++at_) {
     if (text_[at_] != '\\') {
@@ -44,7 +44,7 @@ MILLRACE_INLINE std::string json_objects::string_after_quote() {
   return out;
 }
 
-MILLRACE_INLINE void json_objects::append_escape(std::string& out) {
+MILLRACE_RARE void json_objects::append_escape(std::string& out) {
   std::uint32_t code = code_unit();
   if (code >> 10 == 0xd800 >> 10 && text_.substr(at_ + 1, 2) == "\\u") {
     const std::size_t before = at_;
@@ -71,7 +71,7 @@ MILLRACE_INLINE void json_objects::append_escape(std::string& out) {
   }
 }
 
-MILLRACE_INLINE std::uint32_t json_objects::code_unit() {
+MILLRACE_RARE std::uint32_t json_objects::code_unit() {
   std::uint32_t unit = 0;
   const char* const digits = text_.data() + at_ + 1;
   if (text_.size() - at_ <= 4 || std::from_chars(digits, digits + 4, unit, 16).ptr != digits + 4) fail();

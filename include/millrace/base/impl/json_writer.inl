@@ -12,7 +12,7 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-MILLRACE_INLINE void append_json_string(std::string& out, std::string_view text) {
+MILLRACE_RARE void append_json_string(std::string& out, std::string_view text) {
   std::string clean;
   if (!is_utf8(text)) {
     clean = text;
@@ -46,7 +46,7 @@ MILLRACE_INLINE void append_json_string(std::string& out, std::string_view text)
   out += '"';
 }
 
-MILLRACE_INLINE void append_json_number(std::string& out, double value) {
+MILLRACE_RARE void append_json_number(std::string& out, double value) {
   if (!is_finite(value)) {
     out += "null";
     return;
@@ -55,39 +55,39 @@ MILLRACE_INLINE void append_json_number(std::string& out, double value) {
   out.append(text, std::to_chars(text, text + sizeof text, value).ptr);
 }
 
-MILLRACE_INLINE void json_writer::open(char bracket) {
+MILLRACE_RARE void json_writer::open(char bracket) {
   comma();
   text_ += bracket;
   first_ = true;
 }
 
-MILLRACE_INLINE void json_writer::open(std::string_view name, char bracket) {
+MILLRACE_RARE void json_writer::open(std::string_view name, char bracket) {
   key(name);
   text_ += bracket;
   first_ = true;
 }
 
-MILLRACE_INLINE void json_writer::close(char bracket) {
+MILLRACE_RARE void json_writer::close(char bracket) {
   text_ += bracket;
   first_ = false;
 }
 
-MILLRACE_INLINE void json_writer::add(std::string_view name, std::string_view value) {
+MILLRACE_RARE void json_writer::add(std::string_view name, std::string_view value) {
   key(name);
   append_json_string(text_, value);
 }
 
-MILLRACE_INLINE void json_writer::add_text(std::string_view value) {
+MILLRACE_RARE void json_writer::add_text(std::string_view value) {
   comma();
   append_json_string(text_, value);
 }
 
-MILLRACE_INLINE void json_writer::comma() {
+MILLRACE_RARE void json_writer::comma() {
   if (!first_) text_ += ',';
   first_ = false;
 }
 
-MILLRACE_INLINE void json_writer::key(std::string_view name) {
+MILLRACE_RARE void json_writer::key(std::string_view name) {
   comma();
   append_json_string(text_, name);
   text_ += ':';

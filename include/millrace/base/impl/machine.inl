@@ -20,7 +20,7 @@ namespace millrace { inline namespace MILLRACE_ABI {
 
 namespace detail {
 
-MILLRACE_INLINE std::string first_line(const std::string& path) {
+MILLRACE_RARE std::string first_line(const std::string& path) {
   std::string line;
   if (const auto file = open_text(path.c_str())) {
     char text[256];
@@ -30,13 +30,13 @@ MILLRACE_INLINE std::string first_line(const std::string& path) {
   return line;
 }
 
-MILLRACE_INLINE double cores_of_cpu_max(const std::string& text) {
+MILLRACE_RARE double cores_of_cpu_max(const std::string& text) {
   long long quota = 0, period = 0;
   if (std::sscanf(text.c_str(), "%lld %lld", &quota, &period) != 2 || quota <= 0 || period <= 0) return 0;
   return static_cast<double>(quota) / static_cast<double>(period);
 }
 
-MILLRACE_INLINE std::string cgroup_path_in(const std::string& line, const std::string& controller) {
+MILLRACE_RARE std::string cgroup_path_in(const std::string& line, const std::string& controller) {
   const std::size_t first = line.find(':'), second = line.find(':', first + 1);
   if (first == std::string::npos || second == std::string::npos) return "";
   const std::string controllers = "," + line.substr(first + 1, second - first - 1) + ",";
@@ -46,7 +46,7 @@ MILLRACE_INLINE std::string cgroup_path_in(const std::string& line, const std::s
   return path;
 }
 
-MILLRACE_INLINE std::vector<std::string> cgroup_folders(const std::string& controller, const std::string& process) {
+MILLRACE_RARE std::vector<std::string> cgroup_folders(const std::string& controller, const std::string& process) {
   std::string path;
   if (const auto file = open_text(("/proc/" + process + "/cgroup").c_str())) {
     char text[4096];
@@ -61,7 +61,7 @@ MILLRACE_INLINE std::vector<std::string> cgroup_folders(const std::string& contr
   return folders;
 }
 
-MILLRACE_INLINE void name_this_thread([[maybe_unused]] const char* name) noexcept {
+MILLRACE_RARE void name_this_thread([[maybe_unused]] const char* name) noexcept {
 #if defined(__linux__)
   pthread_setname_np(pthread_self(), name);   // at most 15 characters
 #endif
@@ -92,7 +92,7 @@ struct cgroup_limit {
   }
 };
 
-MILLRACE_INLINE cgroup_limit cgroup_cores() {
+MILLRACE_RARE cgroup_limit cgroup_cores() {
   cgroup_limit quota;
 #if defined(__linux__)
   for (const std::string& folder : cgroup_folders())
@@ -105,7 +105,7 @@ MILLRACE_INLINE cgroup_limit cgroup_cores() {
   return quota;
 }
 
-MILLRACE_INLINE cgroup_limit cgroup_memory() {
+MILLRACE_RARE cgroup_limit cgroup_memory() {
   cgroup_limit memory;
 #if defined(__linux__)
   const auto bytes = [](const std::string& path) {   // "max" reads as 0
@@ -118,7 +118,7 @@ MILLRACE_INLINE cgroup_limit cgroup_memory() {
   return memory;
 }
 
-MILLRACE_INLINE std::size_t physical_memory_bytes() {
+MILLRACE_RARE std::size_t physical_memory_bytes() {
 #if defined(__linux__)
   const long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
   if (pages > 0 && page > 0) return static_cast<std::size_t>(pages) * static_cast<std::size_t>(page);
@@ -127,7 +127,7 @@ MILLRACE_INLINE std::size_t physical_memory_bytes() {
 }
 
 /// Returns the number of cores in a process's affinity mask; 0 if it is unknown.
-MILLRACE_INLINE unsigned affinity_cores([[maybe_unused]] int process) {
+MILLRACE_RARE unsigned affinity_cores([[maybe_unused]] int process) {
 #if defined(__linux__)
   cpu_set_t mask;
   CPU_ZERO(&mask);
@@ -138,7 +138,7 @@ MILLRACE_INLINE unsigned affinity_cores([[maybe_unused]] int process) {
 
 }  // namespace detail
 
-MILLRACE_INLINE unsigned usable_cores() {
+MILLRACE_RARE unsigned usable_cores() {
   unsigned cores = detail::affinity_cores(0);
   if (cores == 0) cores = std::max(1U, std::thread::hardware_concurrency());
   if (const double quota = detail::cgroup_cores().amount; quota > 0)
@@ -148,13 +148,13 @@ MILLRACE_INLINE unsigned usable_cores() {
 
 namespace detail {
 
-MILLRACE_INLINE std::size_t usable_memory_bytes() {
+MILLRACE_RARE std::size_t usable_memory_bytes() {
   const std::size_t bytes = physical_memory_bytes();
   const double limit = cgroup_memory().amount;
   return limit > 0 && limit < static_cast<double>(bytes) ? static_cast<std::size_t>(limit) : bytes;
 }
 
-MILLRACE_INLINE machine_view machine_view::now(bool parent_starts_all) {
+MILLRACE_RARE machine_view machine_view::now(bool parent_starts_all) {
   machine_view v{.parent_starts_all = parent_starts_all};
   const int parent = getppid();
   const std::string process = std::to_string(parent);
@@ -172,7 +172,7 @@ MILLRACE_INLINE machine_view machine_view::now(bool parent_starts_all) {
   return v;
 }
 
-MILLRACE_INLINE machine_share divided(const machine_view& view, std::size_t processes) noexcept {
+MILLRACE_RARE machine_share divided(const machine_view& view, std::size_t processes) noexcept {
   const auto count = static_cast<unsigned>(std::clamp<std::size_t>(processes, 1, 1U << 20));
   const bool is_bound = view.own_cores < view.machine_cores && view.own_cores < view.parent_cores;
   const bool is_common = view.own_cores >= view.machine_cores || view.parent_starts_all ||
@@ -184,7 +184,7 @@ MILLRACE_INLINE machine_share divided(const machine_view& view, std::size_t proc
           .memory_bytes = view.memory_bytes / (view.memory_is_shared ? count : 1)};
 }
 
-MILLRACE_INLINE machine_share share_of_machine(std::size_t processes) {
+MILLRACE_RARE machine_share share_of_machine(std::size_t processes) {
   if (processes <= 1) return {.cores = usable_cores(), .memory_bytes = usable_memory_bytes()};
   return divided(machine_view::now(std::getenv("TORCHELASTIC_RUN_ID") != nullptr), processes);
 }

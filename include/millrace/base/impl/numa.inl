@@ -13,14 +13,14 @@
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 /// Returns the first line of a file in sysfs, which is at most a page long.
-MILLRACE_INLINE std::string sysfs_line(const std::string& path) {
+MILLRACE_RARE std::string sysfs_line(const std::string& path) {
   char text[4097] = {};
   if (const auto file = open_text(path.c_str()))
     if (!std::fgets(text, sizeof text, file.get())) text[0] = 0;
   return text;
 }
 
-MILLRACE_INLINE std::vector<unsigned> numbers_of_list(const std::string& text) {
+MILLRACE_RARE std::vector<unsigned> numbers_of_list(const std::string& text) {
   constexpr unsigned long limit = 4'096;
   std::vector<bool> listed(limit);
   const char* at = text.c_str();
@@ -46,7 +46,7 @@ MILLRACE_INLINE std::vector<unsigned> numbers_of_list(const std::string& text) {
   return numbers;
 }
 
-MILLRACE_INLINE std::optional<unsigned> numa_node_of_pci_device(std::string address, const std::string& sysfs) {
+MILLRACE_RARE std::optional<unsigned> numa_node_of_pci_device(std::string address, const std::string& sysfs) {
   const std::vector<unsigned> nodes = numbers_of_list(sysfs_line(sysfs + "/devices/system/node/has_memory"));
   if (nodes.size() < 2) return {};
   for (char& c : address) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));   // as in sysfs
@@ -55,13 +55,13 @@ MILLRACE_INLINE std::optional<unsigned> numa_node_of_pci_device(std::string addr
   return node[0];
 }
 
-MILLRACE_INLINE std::vector<unsigned> cores_of_numa_node(unsigned node, const std::string& sysfs) {
+MILLRACE_RARE std::vector<unsigned> cores_of_numa_node(unsigned node, const std::string& sysfs) {
   return numbers_of_list(sysfs_line(sysfs + "/devices/system/node/node" + std::to_string(node) + "/cpulist"));
 }
 
 #if defined(__linux__)
 
-MILLRACE_INLINE std::vector<unsigned> allowed_cores(const std::vector<unsigned>& cores) {
+MILLRACE_RARE std::vector<unsigned> allowed_cores(const std::vector<unsigned>& cores) {
   cpu_set_t mask;
   CPU_ZERO(&mask);
   std::vector<unsigned> allowed;
@@ -71,7 +71,7 @@ MILLRACE_INLINE std::vector<unsigned> allowed_cores(const std::vector<unsigned>&
   return allowed;
 }
 
-MILLRACE_INLINE core_scope::core_scope(const std::vector<unsigned>& cores) noexcept {
+MILLRACE_RARE core_scope::core_scope(const std::vector<unsigned>& cores) noexcept {
   if (cores.empty() || sched_getaffinity(0, sizeof before_, &before_) != 0) return;
   cpu_set_t mask;
   CPU_ZERO(&mask);
@@ -80,15 +80,15 @@ MILLRACE_INLINE core_scope::core_scope(const std::vector<unsigned>& cores) noexc
   changed_ = sched_setaffinity(0, sizeof mask, &mask) == 0;
 }
 
-MILLRACE_INLINE core_scope::~core_scope() {
+MILLRACE_RARE core_scope::~core_scope() {
   if (changed_) sched_setaffinity(0, sizeof before_, &before_);
 }
 
 #else
 
-MILLRACE_INLINE std::vector<unsigned> allowed_cores(const std::vector<unsigned>&) { return {}; }
-MILLRACE_INLINE core_scope::core_scope(const std::vector<unsigned>&) noexcept {}
-MILLRACE_INLINE core_scope::~core_scope() = default;
+MILLRACE_RARE std::vector<unsigned> allowed_cores(const std::vector<unsigned>&) { return {}; }
+MILLRACE_RARE core_scope::core_scope(const std::vector<unsigned>&) noexcept {}
+MILLRACE_RARE core_scope::~core_scope() = default;
 
 #endif
 

@@ -9,27 +9,27 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-MILLRACE_INLINE batch_output::batch_output(std::shared_ptr<device_backend> backend)
+MILLRACE_RARE batch_output::batch_output(std::shared_ptr<device_backend> backend)
     : backend_(std::move(backend)), process_(getpid()) {}
 
-MILLRACE_INLINE bool batch_output::is_forked() const noexcept { return getpid() != process_; }
+MILLRACE_RARE bool batch_output::is_forked() const noexcept { return getpid() != process_; }
 
-MILLRACE_INLINE batch_output::~batch_output() {
+MILLRACE_RARE batch_output::~batch_output() {
   host_.allow_access_to_all();
   for (void* memory : host_memory_) backend_->free_host(memory);
 }
 
-MILLRACE_INLINE std::string batch_output::waits(std::uint64_t) const {
+MILLRACE_RARE std::string batch_output::waits(std::uint64_t) const {
   return "slots: " + std::to_string(ready()) + " batches ready, " + std::to_string(leased()) + " of " +
          std::to_string(lease_slots()) + " leased";
 }
 
-MILLRACE_INLINE void batch_output::set_listener(space_listener* listener) noexcept {
+MILLRACE_RARE void batch_output::set_listener(space_listener* listener) noexcept {
   const std::lock_guard lock(listener_mutex_);
   listener_ = listener;
 }
 
-MILLRACE_INLINE void batch_output::allocate_host(const memory& needed, bool fixed) {
+MILLRACE_RARE void batch_output::allocate_host(const memory& needed, bool fixed) {
   batch_ring::options o{.rows = needed.rows, .memory = {}, .slot_bytes = needed.batch_bytes, .fixed = fixed,
                         .keys = needed.keys};
   for (std::size_t i = 0; i < needed.host_slots; ++i) {
@@ -39,13 +39,13 @@ MILLRACE_INLINE void batch_output::allocate_host(const memory& needed, bool fixe
   host_.start(o);
 }
 
-MILLRACE_INLINE void batch_output::free_host_slot(std::size_t slot) noexcept {
+MILLRACE_RARE void batch_output::free_host_slot(std::size_t slot) noexcept {
   host_.free(slot);
   const std::lock_guard lock(listener_mutex_);
   if (listener_) listener_->space_freed();
 }
 
-MILLRACE_INLINE void throw_all_leased(const batch_output& from, std::optional<std::uint64_t> fixed) {
+MILLRACE_RARE void throw_all_leased(const batch_output& from, std::optional<std::uint64_t> fixed) {
   const std::size_t count = from.leased();
   const std::string in_use = std::to_string(count) + (count == 1 ? " batch is" : " batches are") + " still in use, ";
   throw setup_error(fixed ? "slot " + std::to_string(*fixed % from.lease_slots()) +
@@ -55,10 +55,10 @@ MILLRACE_INLINE void throw_all_leased(const batch_output& from, std::optional<st
                     "set session_options::leases_released_by_other_threads");
 }
 
-MILLRACE_INLINE host_batch_output::host_batch_output(std::shared_ptr<device_backend> backend, bool fixed_slots)
+MILLRACE_RARE host_batch_output::host_batch_output(std::shared_ptr<device_backend> backend, bool fixed_slots)
     : batch_output(std::move(backend)), fixed_slots_(fixed_slots) {}
 
-MILLRACE_INLINE bool host_batch_output::can_take(std::uint64_t batch, bool stop_at_epoch) const {
+MILLRACE_RARE bool host_batch_output::can_take(std::uint64_t batch, bool stop_at_epoch) const {
   return (stop_at_epoch && host_.starts_epoch(batch)) || host_.can_take(batch);
 }
 

@@ -11,10 +11,10 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-MILLRACE_INLINE device_batch_output::device_batch_output(std::shared_ptr<device_backend> backend, options o)
+MILLRACE_RARE device_batch_output::device_batch_output(std::shared_ptr<device_backend> backend, options o)
     : batch_output(std::move(backend)), options_(o), ring_(o.device_slots) {}
 
-MILLRACE_INLINE device_batch_output::~device_batch_output() {
+MILLRACE_RARE device_batch_output::~device_batch_output() {
   for (auto& s : ring_) {
     if (!s.data) continue;
     // The work on the device that uses the batch must be complete before the memory of the batch is freed.
@@ -23,7 +23,7 @@ MILLRACE_INLINE device_batch_output::~device_batch_output() {
   }
 }
 
-MILLRACE_INLINE void device_batch_output::allocate(const memory& needed) {
+MILLRACE_RARE void device_batch_output::allocate(const memory& needed) {
   allocate_host(needed, false);
   batch_bytes_ = needed.batch_bytes;
   for (auto& s : ring_) {
@@ -125,19 +125,19 @@ MILLRACE_INLINE void device_batch_output::add_to(timeline& t, std::uint64_t star
   add_spans(t, "copies", "copy", times_.spans(), start_ns);
 }
 
-MILLRACE_INLINE void device_batch_output::start() {
+MILLRACE_RARE void device_batch_output::start() {
   times_.start();
   if (!options_.threaded) return;
   stager_ = start_thread([this] { queue_copies(); });
   waiter_ = start_thread([this] { wait_for_copies(); });
 }
 
-MILLRACE_INLINE void device_batch_output::stop() noexcept {
+MILLRACE_RARE void device_batch_output::stop() noexcept {
   stopped_.store(true);
   bell().ring();
 }
 
-MILLRACE_INLINE void device_batch_output::join() noexcept {
+MILLRACE_RARE void device_batch_output::join() noexcept {
   if (stager_.joinable()) stager_.join();
   if (waiter_.joinable()) waiter_.join();
   // Copies in flight still read from host slots.
@@ -248,7 +248,7 @@ MILLRACE_INLINE bool device_batch_output::try_to_wait(device_event& event) noexc
   }
 }
 
-MILLRACE_INLINE std::exception_ptr device_batch_output::lose_device() noexcept {
+MILLRACE_RARE std::exception_ptr device_batch_output::lose_device() noexcept {
   std::exception_ptr why = located_by([] { return error_location{.stage = "to_device"}; });
   {
     const std::lock_guard lock(mutex_);
@@ -292,7 +292,7 @@ MILLRACE_INLINE void device_batch_output::wait_for_copies() {
   }
 }
 
-MILLRACE_INLINE void device_batch_output::enter_thread(const char* name) {
+MILLRACE_RARE void device_batch_output::enter_thread(const char* name) {
   name_worker_thread(name);
   try {
     backend_->enter_thread();
@@ -301,7 +301,7 @@ MILLRACE_INLINE void device_batch_output::enter_thread(const char* name) {
   }
 }
 
-MILLRACE_INLINE std::shared_ptr<batch_output> new_batch_output(const to_device_options& o, bool threaded) {
+MILLRACE_RARE std::shared_ptr<batch_output> new_batch_output(const to_device_options& o, bool threaded) {
   auto backend = o.device.backend();
   if (auto own = backend->for_one_session()) backend = std::move(own);
   if (backend->leases_host_slots()) return std::make_shared<host_batch_output>(std::move(backend), o.fixed_slots);

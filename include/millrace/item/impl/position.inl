@@ -13,17 +13,17 @@ namespace millrace { inline namespace MILLRACE_ABI {
 
 namespace detail {
 
-MILLRACE_INLINE std::uint32_t checksum_of(std::string_view text) noexcept {
+MILLRACE_RARE std::uint32_t checksum_of(std::string_view text) noexcept {
   return crc32c(bytes_of(text));
 }
 
-MILLRACE_INLINE position_reader::position_reader(std::string_view text) : text_(text), left_(text) {
+MILLRACE_RARE position_reader::position_reader(std::string_view text) : text_(text), left_(text) {
   if (!text.starts_with(position_mark))
     fail("it does not begin with '" + std::string(position_mark) + "'");
   left_.remove_prefix(position_mark.size());
 }
 
-MILLRACE_INLINE std::uint64_t position_reader::read(const position_field& field) {
+MILLRACE_RARE std::uint64_t position_reader::read(const position_field& field) {
   const std::string before = " " + std::string(field.name) + "=";
   if (!left_.starts_with(before)) {
     if (before.starts_with(left_)) fail("it is truncated before " + std::string(field.name));
@@ -42,7 +42,7 @@ MILLRACE_INLINE std::uint64_t position_reader::read(const position_field& field)
   return value;
 }
 
-MILLRACE_INLINE void position_reader::read_checksum() {
+MILLRACE_RARE void position_reader::read_checksum() {
   const std::string_view covered = text_.substr(0, text_.size() - left_.size());
   const std::string before = " crc32c=", expected = before + hex(checksum_of(covered), 8);
   if (left_ == expected) return;
@@ -53,7 +53,7 @@ MILLRACE_INLINE void position_reader::read_checksum() {
   fail("its checksum is wrong: it was changed or damaged");
 }
 
-MILLRACE_INLINE void position_reader::fail(const std::string& problem) const {
+MILLRACE_RARE void position_reader::fail(const std::string& problem) const {
     throw data_error("this is not a resume point of a run: " + problem + "; it has " + std::to_string(text_.size()) +
                          " bytes",
                      "Pass the text that batch::resume_text() returned, complete and unchanged");
@@ -61,7 +61,7 @@ MILLRACE_INLINE void position_reader::fail(const std::string& problem) const {
 
 }  // namespace detail
 
-MILLRACE_INLINE std::string to_text(const position& p) {
+MILLRACE_RARE std::string to_text(const position& p) {
   std::string text(detail::position_mark);
   const auto add = [&](const detail::position_field& field, std::uint64_t value) {
     text += ' ';
@@ -82,7 +82,7 @@ MILLRACE_INLINE std::string to_text(const position& p) {
   return text + " crc32c=" + detail::hex(detail::checksum_of(text), 8);
 }
 
-MILLRACE_INLINE position parse_position(std::string_view text) {
+MILLRACE_RARE position parse_position(std::string_view text) {
   if (text.ends_with('\n')) text.remove_suffix(1);
   detail::position_reader reader(text);
   position p;
@@ -112,7 +112,7 @@ MILLRACE_INLINE position parse_position(std::string_view text) {
   return p;
 }
 
-MILLRACE_INLINE std::uint32_t position::place() const {
+MILLRACE_RARE std::uint32_t position::place() const {
   position same = *this;
   same.digest = 0;
   same.share = {};
@@ -124,12 +124,12 @@ MILLRACE_INLINE std::uint32_t position::place() const {
 namespace detail {
 
 /// Returns whether shards or samples were added to a data set, according to the counts.
-MILLRACE_INLINE bool has_grown(const data_counts& then, const data_counts& now) noexcept {
+MILLRACE_RARE bool has_grown(const data_counts& then, const data_counts& now) noexcept {
   return then.shards > 0 && now.shards >= then.shards && now.samples >= then.samples &&
          (now.shards > then.shards || now.samples > then.samples);
 }
 
-MILLRACE_INLINE std::string counts_text(const data_counts& counts) {
+MILLRACE_RARE std::string counts_text(const data_counts& counts) {
   const auto count = [](std::uint64_t n, const char* one, const char* many) {
     return std::to_string(n) + (n == 1 ? one : many);
   };
@@ -139,7 +139,7 @@ MILLRACE_INLINE std::string counts_text(const data_counts& counts) {
   return text;
 }
 
-MILLRACE_INLINE void check_same(const position& from, const position& current) {
+MILLRACE_RARE void check_same(const position& from, const position& current) {
   if (from.is_oldest() && from.lanes > 1 && !current.has_index())
     throw setup_error("this release cannot continue an older resume point that has several lanes: got version " +
                           std::to_string(from.version) + " with " + std::to_string(from.lanes) +

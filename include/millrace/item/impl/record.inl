@@ -23,7 +23,7 @@ MILLRACE_INLINE std::optional<std::string_view> matched_part(std::string_view pa
 }
 
 /// Throws setup_error if one of the patterns, which are separated by ';', has a second '*'.
-MILLRACE_INLINE void check_patterns(std::string_view patterns) {
+MILLRACE_RARE void check_patterns(std::string_view patterns) {
   std::size_t stars = 0;
   for (std::size_t begin = 0, at = 0; at < patterns.size(); ++at) {
     if (patterns[at] == ';') stars = 0, begin = at + 1;
@@ -107,7 +107,7 @@ MILLRACE_INLINE std::size_t record::find(std::string_view names) const noexcept 
   return none;
 }
 
-MILLRACE_INLINE std::string record::longer_name(std::string_view names) const {
+MILLRACE_RARE std::string record::longer_name(std::string_view names) const {
   for (;;) {
     const std::size_t end = names.find(';');
     const std::string_view alternative = names.substr(0, end);
@@ -121,7 +121,7 @@ MILLRACE_INLINE std::string record::longer_name(std::string_view names) const {
   }
 }
 
-MILLRACE_INLINE void record::throw_missing(std::string_view names) const {
+MILLRACE_RARE void record::throw_missing(std::string_view names) const {
     std::string present;
     for (std::size_t i = 0; i < field_count(); ++i) {
       present += present.empty() ? "'" : ", '";

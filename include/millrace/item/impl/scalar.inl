@@ -16,7 +16,7 @@
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 /// Returns the beginning of a text and its size, safe to print: "7.5" (3 bytes).
-MILLRACE_INLINE std::string excerpt_of(std::string_view text) {
+MILLRACE_RARE std::string excerpt_of(std::string_view text) {
   constexpr std::size_t max_characters = 40;
   std::string text_shown = printable(text.substr(0, max_characters));
   const bool cut = text.size() > max_characters || text_shown.size() > max_characters;
@@ -24,7 +24,7 @@ MILLRACE_INLINE std::string excerpt_of(std::string_view text) {
   return "\"" + text_shown + (cut ? "\"..." : "\"") + " (" + std::to_string(text.size()) + " bytes)";
 }
 
-MILLRACE_INLINE void throw_no_scalar(std::string_view text, std::string_view field, std::string_view problem,
+MILLRACE_RARE void throw_no_scalar(std::string_view text, std::string_view field, std::string_view problem,
                                      std::string hint) {
   const std::string name = field.empty() ? "the text" : "the field '" + printable(field) + "'";
   throw data_error(name + std::string(problem) + ": " + excerpt_of(text), std::move(hint));

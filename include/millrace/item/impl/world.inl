@@ -8,7 +8,7 @@
 
 namespace millrace { inline namespace MILLRACE_ABI {
 
-MILLRACE_INLINE std::string world::describe() const {
+MILLRACE_RARE std::string world::describe() const {
   std::string text = "rank " + std::to_string(rank) + " of " + std::to_string(size);
   if (*launcher != '\0') text += std::string(" (") + launcher + ", local rank " + std::to_string(local_rank) +
             (local_size > 0 ? " of " + std::to_string(local_size) : "") + ")";
@@ -17,7 +17,7 @@ MILLRACE_INLINE std::string world::describe() const {
 
 namespace detail {
 
-MILLRACE_INLINE std::size_t tasks_of_node(std::string_view list, std::size_t node) noexcept {
+MILLRACE_RARE std::size_t tasks_of_node(std::string_view list, std::size_t node) noexcept {
   const auto number = [&list] {
     std::size_t n = 0;
     for (; !list.empty() && list[0] >= '0' && list[0] <= '9' && n < 1 << 20; list.remove_prefix(1))
@@ -42,7 +42,7 @@ MILLRACE_INLINE std::size_t tasks_of_node(std::string_view list, std::size_t nod
   return 0;
 }
 
-MILLRACE_INLINE void throw_world_unset(const std::string& cause) {
+MILLRACE_RARE void throw_world_unset(const std::string& cause) {
   throw setup_error("session_options::world is not set" + cause,
                     "Set .world = mr::world_from_launcher() to share the samples among the ranks, or "
                     ".world = mr::single_process to deliver all samples in this process, for example in a "
@@ -51,9 +51,9 @@ MILLRACE_INLINE void throw_world_unset(const std::string& cause) {
 
 inline constexpr auto read_variable = [](const char* variable) -> const char* { return std::getenv(variable); };
 
-MILLRACE_INLINE world world_by_default() { return launcher_reader(read_variable).read_single(); }
+MILLRACE_RARE world world_by_default() { return launcher_reader(read_variable).read_single(); }
 
-MILLRACE_INLINE std::size_t processes_of_machine(const world& mine) noexcept {
+MILLRACE_RARE std::size_t processes_of_machine(const world& mine) noexcept {
   std::size_t count = mine.local_size;
   try {
     if (count == 0) count = world_from_launcher().local_size;
@@ -65,6 +65,6 @@ MILLRACE_INLINE std::size_t processes_of_machine(const world& mine) noexcept {
 
 }  // namespace detail
 
-MILLRACE_INLINE world world_from_launcher() { return detail::launcher_reader(detail::read_variable).read(); }
+MILLRACE_RARE world world_from_launcher() { return detail::launcher_reader(detail::read_variable).read(); }
 
 }}  // namespace millrace

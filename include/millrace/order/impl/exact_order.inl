@@ -24,7 +24,7 @@ MILLRACE_INLINE std::size_t automatic_lanes(const exact_order_options& o) {
   return 1;
 }
 
-MILLRACE_INLINE exact_order::exact_order(options o)
+MILLRACE_RARE exact_order::exact_order(options o)
     : options_(std::move(o)), lanes_are_automatic_(options_.lanes == 0) {
   if (options_.global_batch == 0) throw setup_error("the batch size is 0", "Choose a size of at least 1");
   for (const std::uint64_t count : options_.counts) {
@@ -47,7 +47,7 @@ MILLRACE_INLINE exact_order::exact_order(options o)
   lane_window_ = lane_jitter::places(options_.window) / options_.lanes;
 }
 
-MILLRACE_INLINE std::string narrow_window_notice(std::size_t window, std::size_t lanes, std::string_view remedy) {
+MILLRACE_RARE std::string narrow_window_notice(std::size_t window, std::size_t lanes, std::string_view remedy) {
   if (window <= 1 || window / lanes >= 2) return {};
   return "the shuffle hardly moves samples: got a window of " + std::to_string(window) + " for " +
          std::to_string(lanes) + " lanes, expected at least 2 samples per lane. " + std::string(remedy);

@@ -66,7 +66,7 @@ class delivery_account {
     batch_ = 0;
     ++epoch_;
   }
-  conservation_error violation(const std::string& did) const {
+  MILLRACE_RARE conservation_error violation(const std::string& did) const {
     const std::string dropped = std::to_string(options_.dropped);
     return {"epoch " + std::to_string(epoch_) + " " + did + " " + std::to_string(delivered_) + " samples in " +
                 std::to_string(batch_) + " batches, " +

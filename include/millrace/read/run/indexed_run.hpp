@@ -125,9 +125,7 @@ class indexed_run final : public planned_run {
  private:
   /// Returns the number of batches of the run before the session's first batch.
   std::uint64_t first_step() const noexcept;
-  std::string lane_advice() const
-    requires source_type::observes
-  {
+  MILLRACE_RARE std::string lane_advice() const requires source_type::observes {
     // Each shard is one sample, so a batch cannot have several samples of a shard.
     if (plan_.samples() == plan_.settings().counts.size()) return {};
     if (!plan_.settings().shuffled || world_.rank > 0 || start_.epoch > 0 || start_.next_position > 0) return {};

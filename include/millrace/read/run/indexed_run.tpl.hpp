@@ -6,7 +6,7 @@
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 template <class Data>
-MILLRACE_INLINE indexed_run<Data>::indexed_run(std::shared_ptr<Data> data, const options& o)
+MILLRACE_RARE indexed_run<Data>::indexed_run(std::shared_ptr<Data> data, const options& o)
     : data_(std::move(data)),
       world_(o.world),
       plan_(plan_of(*data_, o)),
@@ -51,13 +51,13 @@ MILLRACE_INLINE error_location indexed_run<Data>::locate(std::uint64_t epoch, st
 }
 
 template <class Data>
-MILLRACE_INLINE std::string indexed_run<Data>::shuffle_advice() const {
+MILLRACE_RARE std::string indexed_run<Data>::shuffle_advice() const {
   if constexpr (!source_type::observes) return {};
   else return lane_advice();
 }
 
 template <class Data>
-MILLRACE_INLINE std::vector<notice> indexed_run<Data>::notices() const {
+MILLRACE_RARE std::vector<notice> indexed_run<Data>::notices() const {
   std::vector<notice> all;
   if constexpr (requires { data_->notices(); }) all = data_->notices();
   // All ranks report the start of a resumed run, because some ranks may have received the text of another checkpoint.
@@ -75,7 +75,7 @@ MILLRACE_INLINE std::vector<notice> indexed_run<Data>::notices() const {
 }
 
 template <class Data>
-MILLRACE_INLINE std::string indexed_run<Data>::resumed() const {
+MILLRACE_RARE std::string indexed_run<Data>::resumed() const {
   const std::string steps = " (step " + std::to_string(first_step()) + ")";
   std::string text = "the run continues ";
   if (start_.next_position == 0) text += "at the beginning of epoch " + std::to_string(start_.epoch) + steps;
@@ -107,7 +107,7 @@ MILLRACE_INLINE batch_origin indexed_run<Data>::account_for(ready_batch& b) {
 }
 
 template <class Data>
-MILLRACE_INLINE void indexed_run<Data>::add_to(run_stats& s) const {
+MILLRACE_RARE void indexed_run<Data>::add_to(run_stats& s) const {
   s.digest = account_.digest();
   s.dropped_last = account_.dropped();
   if constexpr (requires { data_->delivered(plan_, world_, start_, start_); })
@@ -115,7 +115,7 @@ MILLRACE_INLINE void indexed_run<Data>::add_to(run_stats& s) const {
 }
 
 template <class Data>
-MILLRACE_INLINE std::string indexed_run<Data>::describe() const {
+MILLRACE_RARE std::string indexed_run<Data>::describe() const {
   std::string text;
   if constexpr (requires { data_->describe(plan_); }) text = "; " + data_->describe(plan_);
   if constexpr (requires { data_->start_text(); })
@@ -143,7 +143,7 @@ MILLRACE_INLINE position indexed_run<Data>::after(std::uint64_t batch) const noe
 }
 
 template <class Data>
-MILLRACE_INLINE std::string indexed_run<Data>::order_text() const {
+MILLRACE_RARE std::string indexed_run<Data>::order_text() const {
   position p = start_;
   p.epoch = p.next_position = p.digest = 0;
   p.share = {};
@@ -151,7 +151,7 @@ MILLRACE_INLINE std::string indexed_run<Data>::order_text() const {
 }
 
 template <class Data>
-MILLRACE_INLINE position indexed_run<Data>::start_of_grown(const position& from, position now) const {
+MILLRACE_RARE position indexed_run<Data>::start_of_grown(const position& from, position now) const {
   if (now.epoch_batches == exact_order_options::endless)
     throw setup_error("a run over a data set that has grown continues with its next epoch, but an endless run has no "
                       "next epoch",
@@ -173,7 +173,7 @@ MILLRACE_INLINE position indexed_run<Data>::start_of_grown(const position& from,
 }
 
 template <class Data>
-MILLRACE_INLINE position indexed_run<Data>::start_of(const options& o, std::uint64_t data_set) {
+MILLRACE_RARE position indexed_run<Data>::start_of(const options& o, std::uint64_t data_set) {
   const std::optional<position> from =
       o.resume.empty() ? std::nullopt : std::optional(parse_position(o.resume));
   const position now{.version = order_rule_of(o).version,
@@ -206,7 +206,7 @@ MILLRACE_INLINE position indexed_run<Data>::start_of(const options& o, std::uint
 /// Throws setup_error for batches without a row on some rank. With such a batch, a training loop could divide by zero,
 /// or wait forever.
 template <class Data>
-MILLRACE_INLINE void indexed_run<Data>::check_last_batch(const options& o) const {
+MILLRACE_RARE void indexed_run<Data>::check_last_batch(const options& o) const {
   if (o.allow_empty || o.drop_last || o.epoch_batches != exact_order_options::exact_pass) return;
   const std::size_t rows = plan_.rows(plan_.batches() - 1, {});
   if (rows >= world_.size) return;

@@ -99,7 +99,7 @@ struct interleaved_read_stage_options {
 };
 
 template <class Order>
-no_sample_error empty_share_error(std::uint64_t passes, const Order& order) {
+MILLRACE_RARE no_sample_error empty_share_error(std::uint64_t passes, const Order& order) {
   return {"the shards of a rank have no sample: got none in " + std::to_string(passes) +
               " passes, expected at least one (lane " + std::to_string(order.lane) + " of " +
               std::to_string(order.lanes) + " and the other lanes of that rank, " + std::to_string(order.shards) +

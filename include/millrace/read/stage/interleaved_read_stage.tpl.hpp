@@ -20,8 +20,8 @@ MILLRACE_INLINE void lane_queue<T>::put(sample<T>&& s) {
 }
 
 template <class Source>
-MILLRACE_INLINE interleaved_read_stage<Source>::interleaved_read_stage(const Source& source, options o,
-                                                                       sample_sink<item>& next)
+MILLRACE_RARE interleaved_read_stage<Source>::interleaved_read_stage(const Source& source, options o,
+                                                                     sample_sink<item>& next)
     : read_stage_base<Source>(source, next, {o.threads, o.read_ahead_bytes}),
       options_(std::move(o)),
       ordinal_(options_.first_ordinal) {

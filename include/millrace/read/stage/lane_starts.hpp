@@ -126,7 +126,7 @@ void enter_lane(lane_start& at, const Lane& l, std::uint64_t pass) {
 /// Returns the start point of each lane of this rank, so that the rank continues with sample `ordinal`. Throws the
 /// errors of the source, and data_error if 100 consecutive passes have no sample for this rank.
 template <class Source>
-lane_starts find_lane_starts(const Source& source, const lane_starts_options& o) {
+MILLRACE_RARE lane_starts find_lane_starts(const Source& source, const lane_starts_options& o) {
   lane_starts starts;
   const std::size_t count = o.lanes / o.world.size;
   for (std::size_t i = 0; i < count; ++i) {
@@ -261,7 +261,7 @@ MILLRACE_INLINE void counted_pass<Source>::count_to(std::uint64_t ordinal) {
 }
 
 template <class Source>
-MILLRACE_INLINE void counted_pass<Source>::count_rounds(std::uint64_t rounds) {
+MILLRACE_RARE void counted_pass<Source>::count_rounds(std::uint64_t rounds) {
   std::vector<lane*> unread;
   for (lane& l : lanes_) {
     while (needs_count(l, rounds) && counts_->has(l.shards[l.ends.size()], pass_)) count_shard(l);

@@ -15,7 +15,7 @@ MILLRACE_INLINE void read_stage_base<Source>::add_to(flow_statistics& f, std::ui
 }
 
 template <class Source>
-MILLRACE_INLINE std::string read_stage_base<Source>::waits(std::uint64_t now_ns) const {
+MILLRACE_RARE std::string read_stage_base<Source>::waits(std::uint64_t now_ns) const {
   std::string text = "read: " + meter().waits(now_ns);
   // A source that measures its own reads may report neither other waits nor the current shard.
   if constexpr (metered)
@@ -38,7 +38,7 @@ MILLRACE_INLINE void read_stage_base<Source>::name_samples(std::shared_ptr<sampl
 }
 
 template <class Source>
-MILLRACE_INLINE std::exception_ptr read_stage_base<Source>::explain(std::exception_ptr why) const {
+MILLRACE_RARE std::exception_ptr read_stage_base<Source>::explain(std::exception_ptr why) const {
   if constexpr (requires(const error_location& at) { source_->other_piece_of(at); }) {
     try {
       std::rethrow_exception(why);
@@ -119,7 +119,7 @@ MILLRACE_INLINE std::string read_stage_base<Source>::name_of(const shard& from) 
 }
 
 template <class Source>
-MILLRACE_INLINE std::string read_stage_base<Source>::full_name_of(const shard& from) const {
+MILLRACE_RARE std::string read_stage_base<Source>::full_name_of(const shard& from) const {
   if constexpr (requires { source_->shard_name(from.ordinal); }) return source_->shard_name(from.ordinal);
   else if (source_->shards() == 1) return "the source";
   else return "shard " + std::to_string(from.ordinal) + " of the source";

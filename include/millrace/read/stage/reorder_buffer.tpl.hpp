@@ -242,7 +242,7 @@ MILLRACE_INLINE void reorder_buffer<Source>::finish(std::exception_ptr error) {
 }
 
 template <class Source>
-MILLRACE_INLINE std::exception_ptr reorder_buffer<Source>::empty_error(std::uint64_t epoch) const {
+MILLRACE_RARE std::exception_ptr reorder_buffer<Source>::empty_error(std::uint64_t epoch) const {
   return std::make_exception_ptr(
       no_sample_error("the source has no sample: its " + std::to_string(plan_->settings().shards) +
                           " shards were read to the end in epoch " + std::to_string(epoch),
@@ -250,7 +250,7 @@ MILLRACE_INLINE std::exception_ptr reorder_buffer<Source>::empty_error(std::uint
 }
 
 template <class Source>
-MILLRACE_INLINE std::exception_ptr reorder_buffer<Source>::window_error() const {
+MILLRACE_RARE std::exception_ptr reorder_buffer<Source>::window_error() const {
   return std::make_exception_ptr(
       setup_error("the shuffle window exceeds its memory limit: got " + std::to_string(jitter_.held_bytes()) +
                       " bytes in " + std::to_string(jitter_.size()) + " samples, expected at most " +

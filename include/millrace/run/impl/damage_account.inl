@@ -11,7 +11,7 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-MILLRACE_INLINE damage_account::damage_account(damage_options o, const world& mine)
+MILLRACE_RARE damage_account::damage_account(damage_options o, const world& mine)
     : options_(std::move(o)),
       world_(mine),
       quarantine_(options_.quarantine.empty() || options_.policy == damage::fail
@@ -19,9 +19,9 @@ MILLRACE_INLINE damage_account::damage_account(damage_options o, const world& mi
                       : std::make_unique<quarantine_list>(options_.quarantine + "-" + std::to_string(mine.rank) +
                                                           ".jsonl")) {}
 
-MILLRACE_INLINE damage_account::~damage_account() = default;
+MILLRACE_RARE damage_account::~damage_account() = default;
 
-MILLRACE_INLINE void damage_account::add(const ready_batch& b, const batch_origin& origin, event_counts& counts) {
+MILLRACE_RARE void damage_account::add(const ready_batch& b, const batch_origin& origin, event_counts& counts) {
   std::size_t next = 0;   // the row after the last damaged row
   for (const damaged_row& d : b.damaged) {
     if (d.row > next) in_a_row_ = 0;
@@ -38,7 +38,7 @@ MILLRACE_INLINE void damage_account::add(const ready_batch& b, const batch_origi
   rows_ += b.rows;
 }
 
-MILLRACE_INLINE void damage_account::add(const std::vector<std::exception_ptr>& shards, event_counts& counts) {
+MILLRACE_RARE void damage_account::add(const std::vector<std::exception_ptr>& shards, event_counts& counts) {
   for (const std::exception_ptr& why : shards) {
     counts.count("shards lost to damage");
     try {
@@ -50,7 +50,7 @@ MILLRACE_INLINE void damage_account::add(const std::vector<std::exception_ptr>& 
   }
 }
 
-MILLRACE_INLINE void damage_account::list(const damaged_row& d, std::uint64_t epoch, std::uint64_t position) {
+MILLRACE_RARE void damage_account::list(const damaged_row& d, std::uint64_t epoch, std::uint64_t position) {
   try {
     std::rethrow_exception(d.error);
   } catch (const error& e) {
@@ -60,7 +60,7 @@ MILLRACE_INLINE void damage_account::list(const damaged_row& d, std::uint64_t ep
   }
 }
 
-MILLRACE_INLINE void damage_account::count(const damaged_row& d, event_counts& counts) {
+MILLRACE_RARE void damage_account::count(const damaged_row& d, event_counts& counts) {
   (d.replaced ? replaced_ : masked_).fetch_add(1, std::memory_order_relaxed);
   counts.count(d.replaced ? "damaged samples replaced" : "damaged samples masked");
   try {
@@ -79,7 +79,7 @@ MILLRACE_INLINE void damage_account::count(const damaged_row& d, event_counts& c
   }
 }
 
-MILLRACE_INLINE void damage_account::count_as_lost(const lost_shard_error& e, event_counts& counts) {
+MILLRACE_RARE void damage_account::count_as_lost(const lost_shard_error& e, event_counts& counts) {
   if (!lost_.insert(e.where().shard).second) return;
   lost_shards_.fetch_add(1, std::memory_order_relaxed);
   if (lost_.size() <= max_shown) first_lost_ += std::string("\n  ") + e.what();
@@ -87,13 +87,13 @@ MILLRACE_INLINE void damage_account::count_as_lost(const lost_shard_error& e, ev
   post_lost("a shard is lost, and the run continues with damaged rows in place of its samples: ", e, counts);
 }
 
-MILLRACE_INLINE void damage_account::post_lost(const char* text, const error& e, event_counts& counts) {
+MILLRACE_RARE void damage_account::post_lost(const char* text, const error& e, event_counts& counts) {
   ++lost_shards_posted_;
   counts.post({.kind = notice_kind::lost_shard, .severity = notice_severity::loss, .text = std::string(text) + e.what(),
                .where = e.where()}, max_posted);
 }
 
-MILLRACE_INLINE std::optional<notice> damage_account::summary() const {
+MILLRACE_RARE std::optional<notice> damage_account::summary() const {
   const std::uint64_t rows = replaced() + masked();
   if (damaged_ <= 1 && lost_shards_posted_ <= max_posted) return std::nullopt;
   return notice{.kind = damaged_ > 0 ? notice_kind::damaged_sample : notice_kind::lost_shard,
@@ -104,7 +104,7 @@ MILLRACE_INLINE std::optional<notice> damage_account::summary() const {
                         std::to_string(std::max(rows_, rows))};
 }
 
-MILLRACE_INLINE void damage_account::check(std::uint64_t rows) const {
+MILLRACE_RARE void damage_account::check(std::uint64_t rows) const {
   if (lost_.size() > options_.shards_at_most)
     throw lost_shards::too_many(lost_.size(), options_.shards_at_most, first_lost_);
   if (options_.at_most && damaged_ > *options_.at_most)
@@ -119,7 +119,7 @@ MILLRACE_INLINE void damage_account::check(std::uint64_t rows) const {
   throw_too_many(limit, "at_most_share");
 }
 
-MILLRACE_INLINE void damage_account::throw_too_many(const std::string& limit, const char* option) const {
+MILLRACE_RARE void damage_account::throw_too_many(const std::string& limit, const char* option) const {
   throw data_error("too many samples are damaged: got " + std::to_string(damaged_) + " in this session, expected " +
                        limit + "; the first of them:" + first_,
                    std::string("Inspect the data, or raise damage_options::") + option);

@@ -9,7 +9,7 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-MILLRACE_INLINE void check_flow(const flow_facts& f) {
+MILLRACE_RARE void check_flow(const flow_facts& f) {
   // All batches of bucket() may be short, and pad_last cannot fill them up.
   if (f.buckets && f.pad_last)
     throw setup_error("bucket() sets the rows of each batch: got batch({.pad_last = true}), expected batches of "
@@ -21,7 +21,7 @@ MILLRACE_INLINE void check_flow(const flow_facts& f) {
                       "Omit that stage, or use a source without an index");
 }
 
-MILLRACE_INLINE std::shared_ptr<sample_names> names_for(const flow_facts& f) {
+MILLRACE_RARE std::shared_ptr<sample_names> names_for(const flow_facts& f) {
   if (!f.settings.keys) return nullptr;
   if (f.joins_samples)
     throw setup_error("the rows of pack() have no keys, because each combines several samples: got "
@@ -30,7 +30,7 @@ MILLRACE_INLINE std::shared_ptr<sample_names> names_for(const flow_facts& f) {
   return std::make_shared<sample_names>();
 }
 
-MILLRACE_INLINE damage_rule damage_rule_for(const flow_facts& f, const session_options& o) {
+MILLRACE_RARE damage_rule damage_rule_for(const flow_facts& f, const session_options& o) {
   if (o.on_damage.policy == damage::fail) return {};
   if (!f.one_row_per_sample)
     throw setup_error("on_damage needs one row for each sample, but the flow has expand, filter, pack, take, bucket or "
@@ -54,7 +54,7 @@ MILLRACE_INLINE damage_rule damage_rule_for(const flow_facts& f, const session_o
   return rule;
 }
 
-MILLRACE_INLINE std::string damage_notice(const damage_rule& rule, std::size_t rows, const world& mine) {
+MILLRACE_RARE std::string damage_notice(const damage_rule& rule, std::size_t rows, const world& mine) {
   if (rule.policy != damage::replace || 2 * rule.donor_step <= rows) return {};
   const std::size_t lanes = rule.donor_step * mine.size, fitting = rows / 2 * mine.size;
   return "on_damage = replace finds no row to copy in some lanes, and masks their damaged rows: got a batch of " +
@@ -63,7 +63,7 @@ MILLRACE_INLINE std::string damage_notice(const damage_rule& rule, std::size_t r
          (fitting > 0 ? "Set session_options::lanes to " + std::to_string(fitting) : "Use larger batches");
 }
 
-MILLRACE_INLINE indexed_run_options indexed_options(const flow_facts& f, const planning_options& o) {
+MILLRACE_RARE indexed_run_options indexed_options(const flow_facts& f, const planning_options& o) {
   return {.seed = f.seed,
           .window = f.window,
           .rows = f.rows,
@@ -82,7 +82,7 @@ MILLRACE_INLINE indexed_run_options indexed_options(const flow_facts& f, const p
           .max_held_bytes = std::min(std::size_t{256} << 20, o.budget_bytes / 8)};
 }
 
-MILLRACE_INLINE owner<replayed_run> replayed_run_for(const flow_facts& f, const planning_options& o,
+MILLRACE_RARE owner<replayed_run> replayed_run_for(const flow_facts& f, const planning_options& o,
                                                                source_facts source) {
   const shard_order order({.seed = f.seed,
                            .shards = f.settings.shards,

@@ -10,7 +10,7 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-MILLRACE_INLINE std::string readable_bytes(double bytes) {
+MILLRACE_RARE std::string readable_bytes(double bytes) {
   const char* units[] = {"B", "kB", "MB", "GB", "TB"};
   std::size_t unit = 0;
   while (bytes >= 999.5 && unit + 1 < std::size(units)) {
@@ -22,41 +22,41 @@ MILLRACE_INLINE std::string readable_bytes(double bytes) {
   return text;
 }
 
-MILLRACE_INLINE std::size_t memory_budget::default_prefetch(std::size_t batch_bytes) noexcept {
+MILLRACE_RARE std::size_t memory_budget::default_prefetch(std::size_t batch_bytes) noexcept {
   constexpr std::size_t mib = std::size_t{1} << 20;
   const auto fit_into = [&](std::size_t bytes) { return bytes / std::max<std::size_t>(1, batch_bytes); };
   return std::clamp<std::size_t>(fit_into(mib), std::clamp<std::size_t>(fit_into(64 * mib), 2, 4), 16);
 }
 
-MILLRACE_INLINE std::size_t memory_budget::window_bytes() const noexcept {
+MILLRACE_RARE std::size_t memory_budget::window_bytes() const noexcept {
   return static_cast<std::size_t>(static_cast<double>(window) / (fits_complete_window() ? 1 : 2) * sample_bytes);
 }
 
-MILLRACE_INLINE bool memory_budget::fits_complete_window() const noexcept {
+MILLRACE_RARE bool memory_budget::fits_complete_window() const noexcept {
   const double bytes = static_cast<double>(window) * sample_bytes;
   return withholds && static_cast<double>(other_bytes()) + bytes <= static_cast<double>(budget_bytes);
 }
 
-MILLRACE_INLINE std::size_t memory_budget::other_bytes() const noexcept {
+MILLRACE_RARE std::size_t memory_budget::other_bytes() const noexcept {
   return (host_slots + (device_memory_apart ? 0 : device_slots)) * slot_bytes + encoded_bytes() + neighbor_bytes;
 }
 
-MILLRACE_INLINE std::size_t memory_budget::encoded_bytes() const noexcept {
+MILLRACE_RARE std::size_t memory_budget::encoded_bytes() const noexcept {
   return std::max(read_ahead_bytes, static_cast<std::size_t>(static_cast<double>(batch_rows) * sample_bytes));
 }
 
-MILLRACE_INLINE std::size_t memory_budget::total_bytes() const noexcept {
+MILLRACE_RARE std::size_t memory_budget::total_bytes() const noexcept {
   return other_bytes() + window_bytes();
 }
 
-MILLRACE_INLINE std::size_t memory_budget::max_reads() const noexcept {
+MILLRACE_RARE std::size_t memory_budget::max_reads() const noexcept {
   const double one = std::min(static_cast<double>(chunk_bytes) + sample_bytes,
                               static_cast<double>(chunk_samples) * std::max(1.0, sample_bytes));
   const std::size_t left = budget_bytes - std::min(budget_bytes, total_bytes());
   return static_cast<std::size_t>(static_cast<double>(std::min(left, read_ahead_bytes / 2)) / one);
 }
 
-MILLRACE_INLINE std::string memory_budget::describe() const {
+MILLRACE_RARE std::string memory_budget::describe() const {
   const auto times = [](std::size_t n, const char* item, std::size_t bytes) {
     return std::to_string(n) + " " + item + " x " + readable_bytes(static_cast<double>(bytes));
   };
@@ -76,7 +76,7 @@ MILLRACE_INLINE std::string memory_budget::describe() const {
   return text;
 }
 
-MILLRACE_INLINE void memory_budget::check() const {
+MILLRACE_RARE void memory_budget::check() const {
   if (total_bytes() <= budget_bytes) return;
   throw setup_error("this session would use more memory than its budget: " + describe(),
                     "Use a smaller batch, prefetch or shuffle window, or raise session_options::memory_bytes");

@@ -17,7 +17,7 @@ namespace millrace { inline namespace MILLRACE_ABI {
 namespace detail { namespace quarantine {
 
 /// Checks the name and creates the folders.
-MILLRACE_INLINE append_file_options prepared(const std::string& path) {
+MILLRACE_RARE append_file_options prepared(const std::string& path) {
   if (!path.ends_with(".jsonl") && !path.ends_with(".ndjson"))
     throw setup_error("the name of a quarantine list ends in neither .jsonl nor .ndjson: got '" + printable(path) + "'",
                       "Use a name such as \"quarantine-0.jsonl\": keys_from() reads other files as plain lists of "
@@ -27,7 +27,7 @@ MILLRACE_INLINE append_file_options prepared(const std::string& path) {
   return {.path = path};
 }
 
-MILLRACE_INLINE void append_name(std::string& line, const char* member, std::string_view name) {
+MILLRACE_RARE void append_name(std::string& line, const char* member, std::string_view name) {
   line += std::string("\"") + member + "\": ";
   append_json_string(line, name);
   line += ", ";
@@ -37,7 +37,7 @@ MILLRACE_INLINE void append_name(std::string& line, const char* member, std::str
   line += "\", ";
 }
 
-MILLRACE_INLINE void append_number(std::string& line, const char* member, std::uint64_t number) {
+MILLRACE_RARE void append_number(std::string& line, const char* member, std::uint64_t number) {
   if (number == error_location::unknown) return;
   line += std::string("\"") + member + "\": ";
   append_json_number(line, number);
@@ -46,13 +46,13 @@ MILLRACE_INLINE void append_number(std::string& line, const char* member, std::u
 
 }}  // namespace detail::quarantine
 
-MILLRACE_INLINE quarantine_list::quarantine_list(const std::string& path) : file_(detail::quarantine::prepared(path)) {
+MILLRACE_RARE quarantine_list::quarantine_list(const std::string& path) : file_(detail::quarantine::prepared(path)) {
   detail::repair_last_line(file_);
   file_.sync_name();
   if (file_.size_bytes() > 0) read_entries();
 }
 
-MILLRACE_INLINE void quarantine_list::read_entries() {
+MILLRACE_RARE void quarantine_list::read_entries() {
   const std::string all = file_.read(0, static_cast<std::size_t>(file_.size_bytes()));
   std::uint64_t number = 0;
   for (std::size_t at = 0, end = 0; at < all.size(); at = end + 1) {
@@ -66,13 +66,13 @@ MILLRACE_INLINE void quarantine_list::read_entries() {
   }
 }
 
-MILLRACE_INLINE std::string quarantine_list::identity(std::string_view shard, std::string_view key) {
+MILLRACE_RARE std::string quarantine_list::identity(std::string_view shard, std::string_view key) {
   const std::string_view name = shard.substr(shard.rfind('/') + 1);
   if (!name.empty()) shard = name;   // a folder is not a shard
   return std::to_string(shard.size()) + '/' + std::string(shard) + std::string(key);
 }
 
-MILLRACE_INLINE bool quarantine_list::add(const damaged_sample& sample) {
+MILLRACE_RARE bool quarantine_list::add(const damaged_sample& sample) {
   std::string id = identity(sample.shard, sample.key);
   const bool in_any_shard = !sample.key.empty() && entries_.contains(identity({}, sample.key));
   if (in_any_shard || entries_.contains(id)) return false;

@@ -17,7 +17,7 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-MILLRACE_INLINE run_core::run_core(const session_options& options, const run_settings& settings)
+MILLRACE_RARE run_core::run_core(const session_options& options, const run_settings& settings)
     : options_(checked(options)),
       settings_(settings),
       cores_(options_.threads_near_device ? settings_.device.device.backend()->near_cores() : std::vector<unsigned>{}),
@@ -40,7 +40,7 @@ MILLRACE_INLINE run_core::run_core(const session_options& options, const run_set
     watcher_ = std::make_unique<stall_watcher>(options_.stalls, times_, [this] { return waits(); }, notices_);
 }
 
-MILLRACE_INLINE void run_core::start(run_parts parts) {
+MILLRACE_RARE void run_core::start(run_parts parts) {
   try {
     const core_scope here(cores_);   // threads that start now inherit these cores
     connect(std::move(parts));
@@ -58,7 +58,7 @@ MILLRACE_INLINE void run_core::start(run_parts parts) {
   }
 }
 
-MILLRACE_INLINE void run_core::connect(run_parts parts) {
+MILLRACE_RARE void run_core::connect(run_parts parts) {
   parts_ = std::move(parts);
   nodes_ = parts_.segments;
   nodes_.insert(nodes_.begin(), parts_.read);
@@ -74,7 +74,7 @@ MILLRACE_INLINE void run_core::connect(run_parts parts) {
   parts_.order->report(counts_);
 }
 
-MILLRACE_INLINE void run_core::start_threads() {
+MILLRACE_RARE void run_core::start_threads() {
   concurrency_.open(nodes_);
   for (pipeline_node* c : nodes_)
     if (c != output_.get()) c->start();
@@ -83,7 +83,7 @@ MILLRACE_INLINE void run_core::start_threads() {
 
 /// Fixes the shapes by the item at the lowest position that has one. Returns false after an error, which next() throws
 /// as the error of the first batch.
-MILLRACE_INLINE bool run_core::learn_shapes() {
+MILLRACE_RARE bool run_core::learn_shapes() {
   try {
     for (std::uint64_t position = 0;; ++position) {
       if (!wait_for_sample(position)) throw_no_good_sample(parts_.last->early_damage());
@@ -108,7 +108,7 @@ MILLRACE_INLINE bool run_core::wait_for_sample(std::uint64_t position) {
   return false;
 }
 
-MILLRACE_INLINE void run_core::allocate() {
+MILLRACE_RARE void run_core::allocate() {
   slot_bytes_ = parts_.last->batch_bytes();
   const bool copies = !output_->backend().leases_host_slots();
   std::size_t prefetch = settings_.prefetch_batches;
@@ -144,7 +144,7 @@ MILLRACE_INLINE void run_core::allocate() {
   for (const notice& n : start_notices_) description_ += "\nmillrace: " + n.text;
 }
 
-MILLRACE_INLINE void run_core::open_slots() {
+MILLRACE_RARE void run_core::open_slots() {
   output_->start();
   output_->set_listener(parts_.last);
   if (rows_) rows_->open(parts_.order->order_text(), parts_.last->describe());
@@ -152,7 +152,7 @@ MILLRACE_INLINE void run_core::open_slots() {
 }
 
 /// Reports the start. At this time, the workers already render the first batches.
-MILLRACE_INLINE void run_core::report_start() {
+MILLRACE_RARE void run_core::report_start() {
   const std::string line = description_.substr(0, description_.find('\n')),
                     advice = notices_.informs() ? parts_.order->shuffle_advice() : std::string();
   description_.insert(line.size(), advice);
@@ -288,13 +288,13 @@ MILLRACE_INLINE batch_origin run_core::account_for(ready_batch& b) noexcept {
   return {};
 }
 
-MILLRACE_INLINE void run_core::end_of_run() try {
+MILLRACE_RARE void run_core::end_of_run() try {
   parts_.order->finish();
 } catch (...) {
   fail(std::current_exception());
 }
 
-MILLRACE_INLINE void run_core::fail(std::exception_ptr why) {
+MILLRACE_RARE void run_core::fail(std::exception_ptr why) {
   end_.error = parts_.read->explain(std::move(why));
   shut_down();
   end_.raise();
@@ -329,7 +329,7 @@ MILLRACE_INLINE batch_ring::take_result run_core::wait_for(std::uint64_t batch, 
   }
 }
 
-MILLRACE_INLINE void run_core::shut_down() noexcept {
+MILLRACE_RARE void run_core::shut_down() noexcept {
   if (std::exchange(down_, true)) return;
   watcher_.reset();
   returned_batch_.release();
@@ -342,7 +342,7 @@ MILLRACE_INLINE void run_core::shut_down() noexcept {
   output_->set_listener(nullptr);
 }
 
-MILLRACE_INLINE run_stats run_core::stats() const {
+MILLRACE_RARE run_stats run_core::stats() const {
   run_stats s;
   s.batches = delivered_.load(std::memory_order_relaxed);
   s.samples = samples_.load(std::memory_order_relaxed);
@@ -363,7 +363,7 @@ MILLRACE_INLINE run_stats run_core::stats() const {
   return s;
 }
 
-MILLRACE_INLINE flow_statistics run_core::statistics() const {
+MILLRACE_RARE flow_statistics run_core::statistics() const {
   flow_statistics f;
   const std::uint64_t now = times_.clock(steady_now_ns());
   f.batches = delivered_.load(std::memory_order_relaxed);
@@ -379,7 +379,7 @@ MILLRACE_INLINE flow_statistics run_core::statistics() const {
   return f;
 }
 
-MILLRACE_INLINE std::string run_core::waits() const {
+MILLRACE_RARE std::string run_core::waits() const {
   const std::uint64_t now = steady_now_ns();
   std::string text = start_.text();
   if (text.empty()) text = times_.waits(now);
@@ -390,7 +390,7 @@ MILLRACE_INLINE std::string run_core::waits() const {
   return text;
 }
 
-MILLRACE_INLINE timeline run_core::events() const {
+MILLRACE_RARE timeline run_core::events() const {
   timeline t;
   for (const pipeline_node* c : nodes_) c->add_to(t, times_.started_ns());
   times_.add_to(t);

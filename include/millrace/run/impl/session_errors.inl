@@ -9,7 +9,7 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-MILLRACE_INLINE session_options checked(session_options o) {
+MILLRACE_RARE session_options checked(session_options o) {
   if (o.epochs == 0)
     throw setup_error("session_options::epochs is invalid: got 0, expected at least 1", "Omit epochs to run one epoch");
   if (o.first_epoch >= o.epochs)
@@ -35,20 +35,20 @@ MILLRACE_INLINE session_options checked(session_options o) {
   return o;
 }
 
-MILLRACE_INLINE void throw_finished(const session_options& o, std::uint64_t epoch) {
+MILLRACE_RARE void throw_finished(const session_options& o, std::uint64_t epoch) {
   const std::string loop = epoch == endless ? "another loop" : "a loop over epoch " + std::to_string(epoch);
   const std::string all = o.epochs == 1 ? "its one epoch" : "all its " + std::to_string(o.epochs) + " epochs";
   throw setup_error("the session is over: got " + loop + ", expected none after " + all,
                     "Raise session_options::epochs, or create a new session");
 }
 
-MILLRACE_INLINE void throw_epoch_passed(std::uint64_t epoch, std::uint64_t next) {
+MILLRACE_RARE void throw_epoch_passed(std::uint64_t epoch, std::uint64_t next) {
   throw setup_error("the session has passed epoch " + std::to_string(epoch) + ": got a loop over this "
                         "epoch, expected epoch " + std::to_string(next) + " or a later one",
                         "Name the next epoch, or read this epoch again in another session");
 }
 
-MILLRACE_INLINE void throw_no_good_sample(const std::exception_ptr& first) {
+MILLRACE_RARE void throw_no_good_sample(const std::exception_ptr& first) {
   const std::string text = "no sample of the run is valid, so the shapes of its batches are unknown";
   if (!first) throw data_error(text, "Inspect the data (examples/inspect)");
   try {
@@ -58,18 +58,18 @@ MILLRACE_INLINE void throw_no_good_sample(const std::exception_ptr& first) {
   }
 }
 
-MILLRACE_INLINE void throw_called_twice() {
+MILLRACE_RARE void throw_called_twice() {
   throw setup_error("two calls request batches of a session at the same time: got a second call, from "
                     "another thread or from a callable of the flow, expected one call at a time",
                     "Let one thread request the batches and pass them on, or create a session for each thread");
 }
 
-MILLRACE_INLINE void throw_forked() {
+MILLRACE_RARE void throw_forked() {
   throw setup_error("this session was created before fork(), and its threads do not exist in the child",
                     "Create the session in the process that uses it");
 }
 
-MILLRACE_INLINE void throw_after_error(const std::exception_ptr& first) {
+MILLRACE_RARE void throw_after_error(const std::exception_ptr& first) {
   const std::string over = "the session has ended with an error: ", hint = "Create a new session";
   try {
     std::rethrow_exception(first);
@@ -80,7 +80,7 @@ MILLRACE_INLINE void throw_after_error(const std::exception_ptr& first) {
   }
 }
 
-MILLRACE_INLINE void run_end::raise() {
+MILLRACE_RARE void run_end::raise() {
     if (std::exchange(was_thrown_, true)) throw_after_error(error);
     std::rethrow_exception(error);
   }

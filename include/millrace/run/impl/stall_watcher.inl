@@ -10,7 +10,7 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-MILLRACE_INLINE stall_watcher::stall_watcher(stall_options options, const trainer_times& trainer,
+MILLRACE_RARE stall_watcher::stall_watcher(stall_options options, const trainer_times& trainer,
                                              std::function<std::string()> describe_waits, notice_outlet& notices)
     : after_ns_(static_cast<std::uint64_t>(options.least().count())),
       steps_(options.after.has_value()),
@@ -19,7 +19,7 @@ MILLRACE_INLINE stall_watcher::stall_watcher(stall_options options, const traine
       notices_(&notices),
       thread_(start_thread([this] { watch(); })) {}
 
-MILLRACE_INLINE stall_watcher::~stall_watcher() {
+MILLRACE_RARE stall_watcher::~stall_watcher() {
   {
     const std::lock_guard lock(mutex_);
     over_ = true;
@@ -28,7 +28,7 @@ MILLRACE_INLINE stall_watcher::~stall_watcher() {
   thread_.join();
 }
 
-MILLRACE_INLINE void stall_watcher::watch() {
+MILLRACE_RARE void stall_watcher::watch() {
   name_this_thread("millrace-watch");
   std::uint64_t reported_ns = 0;
   std::unique_lock lock(mutex_);
@@ -51,7 +51,7 @@ MILLRACE_INLINE void stall_watcher::watch() {
   }
 }
 
-MILLRACE_INLINE void stall_watcher::report(const trainer_times::state& trainer, std::uint64_t late_ns) noexcept {
+MILLRACE_RARE void stall_watcher::report(const trainer_times::state& trainer, std::uint64_t late_ns) noexcept {
   try {
     notices_->deliver({.kind = notice_kind::stall,
                        .severity = trainer.waits ? notice_severity::warning : notice_severity::info,

@@ -104,7 +104,7 @@ MILLRACE_INLINE std::exception_ptr user_executor::queue::error() const noexcept 
   return error_;
 }
 
-MILLRACE_INLINE std::string user_executor::queue::waits() const {
+MILLRACE_RARE std::string user_executor::queue::waits() const {
   const std::lock_guard lock(mutex_);
   return "executor: " + std::to_string(not_begun_) + " of " + std::to_string(tasks_) + " tasks have not begun";
 }

@@ -27,7 +27,7 @@ struct shards_source::indexes {
   std::string why_streamed{};
 };
 
-MILLRACE_INLINE shards_source::shards_source(const name_list& names, const shards_options& o)
+MILLRACE_RARE shards_source::shards_source(const name_list& names, const shards_options& o)
     : files_(o.index == millrace::index::off ? file_list(names, o.storage)
                                              : file_list::deferred(names, o.storage)),
       reader_options_{.fields = o.fields, .having = o.having, .limits = o.limits, .strict = o.strict},
@@ -53,7 +53,7 @@ MILLRACE_INLINE shards_source::shards_source(const name_list& names, const shard
                       "Omit .index, or choose samples by .having or a filter");
 }
 
-MILLRACE_INLINE bool shards_source::uses_index(const index_use& use) const {
+MILLRACE_RARE bool shards_source::uses_index(const index_use& use) const {
   indexes& own = *indexes_;
   if (own.use == millrace::index::off) return false;
   const bool required = needs_index();
@@ -81,47 +81,47 @@ MILLRACE_INLINE bool shards_source::uses_index(const index_use& use) const {
   return data != nullptr;
 }
 
-MILLRACE_INLINE bool shards_source::needs_index() const noexcept {
+MILLRACE_RARE bool shards_source::needs_index() const noexcept {
   return indexes_->use == millrace::index::required || indexes_->chooses;
 }
 
-MILLRACE_INLINE bool shards_source::calls_functions() const noexcept {
+MILLRACE_RARE bool shards_source::calls_functions() const noexcept {
   const shard_data_options& o = indexes_->options;
   return o.notice || o.choice.where || o.choice.repeats;
 }
 
-MILLRACE_INLINE std::string shards_source::why_streamed() const {
+MILLRACE_RARE std::string shards_source::why_streamed() const {
   const std::lock_guard lock(indexes_->mutex);
   return indexes_->why_streamed;
 }
 
-MILLRACE_INLINE std::shared_ptr<shard_data> shards_source::data(bool tolerates_damage) const {
+MILLRACE_RARE std::shared_ptr<shard_data> shards_source::data(bool tolerates_damage) const {
   const std::lock_guard lock(indexes_->mutex);
   return indexes_->data[tolerates_damage];
 }
 
-MILLRACE_INLINE owner<planned_run> shards_source::plan(const indexed_run_options& o) const {
+MILLRACE_RARE owner<planned_run> shards_source::plan(const indexed_run_options& o) const {
   return std::make_unique<indexed_run<shard_data>>(data(o.tolerates_damage), o);
 }
 
-MILLRACE_INLINE owner<read_stage> shards_source::read_by_index(planned_run& run, shard_read_stage_options o,
+MILLRACE_RARE owner<read_stage> shards_source::read_by_index(planned_run& run, shard_read_stage_options o,
                                                                          sample_sink<record>& first) const {
   return static_cast<indexed_run<shard_data>&>(run).read(*this, std::move(o), first);
 }
 
-MILLRACE_INLINE shard_reader shards_source::open(std::size_t shard, std::uint64_t) const {
+MILLRACE_RARE shard_reader shards_source::open(std::size_t shard, std::uint64_t) const {
   return open_shard_at({.warned_missing_marker = &(*without_marker_)[shard]}, files_.open(shard, *reads_), *pool_,
                        reader_options_);
 }
 
-MILLRACE_INLINE std::uint64_t shards_source::stated_samples(std::size_t shard) const {
+MILLRACE_RARE std::uint64_t shards_source::stated_samples(std::size_t shard) const {
   // The sidecar file counts all samples, including those without these fields.
   if (!reader_options_.having.empty()) return 0;
   const std::uint64_t samples = declared_samples(files_.name(shard), files_.at()).samples;
   return samples > max_stated_samples ? 0 : samples;
 }
 
-MILLRACE_INLINE std::optional<other_piece> shards_source::other_piece_of(const error_location& sample) const {
+MILLRACE_RARE std::optional<other_piece> shards_source::other_piece_of(const error_location& sample) const {
   constexpr std::uint64_t max_bytes = std::uint64_t{4} << 30, max_remote_bytes = std::uint64_t{256} << 20;
   for (std::size_t i = 0; i < files_.size(); ++i)
     if (files_.name(i) == sample.shard)
@@ -130,7 +130,7 @@ MILLRACE_INLINE std::optional<other_piece> shards_source::other_piece_of(const e
   return std::nullopt;
 }
 
-MILLRACE_INLINE shards_source shards_source::watched_in(std::shared_ptr<read_meter> meter) const {
+MILLRACE_RARE shards_source shards_source::watched_in(std::shared_ptr<read_meter> meter) const {
   shards_source same = *this;
   same.reads_ = std::move(meter);
   return same;

@@ -8,7 +8,7 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-MILLRACE_INLINE void batch_ring::start(const options& o) {
+MILLRACE_RARE void batch_ring::start(const options& o) {
   const std::lock_guard lock(mutex_);
   rows_ = o.rows;
   slot_bytes_ = o.slot_bytes;

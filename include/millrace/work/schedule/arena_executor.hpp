@@ -34,7 +34,7 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 /// Runs tasks on oneTBB's workers.
 class arena_executor final : public worker_executor {
  public:
-  explicit arena_executor(const arena_options& o)
+  MILLRACE_RARE explicit arena_executor(const arena_options& o)
       : shared_cores_(o.shared_cores),
         limit_(tbb::global_control::max_allowed_parallelism, max_threads(o.workers)),
         arena_(static_cast<int>(o.workers), 0),

@@ -66,7 +66,7 @@ MILLRACE_INLINE std::string_view sniff_format(std::span<const std::byte> data) n
   return {};
 }
 
-MILLRACE_INLINE picture_format_hint hint_on_format(std::span<const std::byte> data) {
+MILLRACE_RARE picture_format_hint hint_on_format(std::span<const std::byte> data) {
   picture_format_hint hint{.name = sniff_format(data)};
   const auto is = [&](std::string_view name) { return hint.name == name; };
   if (hint.name.empty()) hint.advice = "Select the field that contains the image";
@@ -86,18 +86,18 @@ MILLRACE_INLINE picture_format_hint hint_on_format(std::span<const std::byte> da
   return hint;
 }
 
-MILLRACE_INLINE std::string other_format_message(std::span<const std::byte> data, const std::string& expected) {
+MILLRACE_RARE std::string other_format_message(std::span<const std::byte> data, const std::string& expected) {
   if (data.empty()) return expected + " was expected, but there are 0 bytes";
   if (const auto format = sniff_format(data); !format.empty())
     return expected + " was expected, but the bytes look like " + std::string(format);
   return expected + " was expected, but these " + std::to_string(data.size()) + " bytes begin with" + first_bytes(data);
 }
 
-MILLRACE_INLINE void throw_bad_jpeg(std::string message, std::string hint) {
+MILLRACE_RARE void throw_bad_jpeg(std::string message, std::string hint) {
   throw data_error(std::move(message), std::move(hint), {.stage = "jpeg"});
 }
 
-MILLRACE_INLINE std::string first_bytes(std::span<const std::byte> data) {
+MILLRACE_RARE std::string first_bytes(std::span<const std::byte> data) {
   std::string start;
   for (const std::byte b : data.first(data.size() < 8 ? data.size() : 8)) {
     start += ' ';
@@ -106,7 +106,7 @@ MILLRACE_INLINE std::string first_bytes(std::span<const std::byte> data) {
   return start;
 }
 
-MILLRACE_INLINE void throw_not_a_jpeg(std::span<const std::byte> data) {
+MILLRACE_RARE void throw_not_a_jpeg(std::span<const std::byte> data) {
   if (data.empty() || !sniff_format(data).empty())
     throw_bad_jpeg(other_format_message(data, "a JPEG"), hint_on_format(data).advice);
   throw_bad_jpeg("a JPEG begins with ff d8 ff, but these " + std::to_string(data.size()) + " bytes begin with" +
@@ -185,7 +185,7 @@ MILLRACE_INLINE jpeg_refusal refusal_of_header(std::span<const std::byte> file) 
   return why == jpeg_refusal::progressive ? detail::read_progressive_headers(file) : why;
 }
 
-MILLRACE_INLINE std::vector<std::byte> jpeg_metadata(std::span<const std::byte> file, jpeg_metadata_options options) {
+MILLRACE_RARE std::vector<std::byte> jpeg_metadata(std::span<const std::byte> file, jpeg_metadata_options options) {
   std::vector<std::byte> metadata;
   detail::for_each_jpeg_segment(file, [&](unsigned marker, std::span<const std::byte> segment) {
     constexpr unsigned jfif = 0xe0, profile = 0xe2, adobe = 0xee;

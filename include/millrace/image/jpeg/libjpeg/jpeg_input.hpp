@@ -79,7 +79,7 @@ class jpeg_input {
     if (!read_header(data)) fail();
   }
 
-  [[noreturn]] void fail() {
+  [[noreturn]] MILLRACE_RARE void fail() {
     abandon();
     const error_location where{.stage = "jpeg"};
     if (code_ == too_many_scans)

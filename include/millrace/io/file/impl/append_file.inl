@@ -16,13 +16,13 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-MILLRACE_INLINE void throw_file_error(const std::string& problem, const std::string& path, int failure) {
+MILLRACE_RARE void throw_file_error(const std::string& problem, const std::string& path, int failure) {
   throw io_error(problem + " '" + printable(path) + "': " + std::strerror(failure),
                  failure == ENOSPC || failure == EDQUOT ? "Delete other files; the log continues with its next records"
                                                         : "Check that the folder exists and the file is writable");
 }
 
-MILLRACE_INLINE void create_folders(const std::string& path) {
+MILLRACE_RARE void create_folders(const std::string& path) {
   for (std::size_t end = path.find('/', 1);; end = path.find('/', end + 1)) {
     const std::string part = path.substr(0, end);
     struct stat status {};
@@ -32,7 +32,7 @@ MILLRACE_INLINE void create_folders(const std::string& path) {
   }
 }
 
-MILLRACE_INLINE append_file::append_file(append_file_options options) : path_(std::move(options.path)) {
+MILLRACE_RARE append_file::append_file(append_file_options options) : path_(std::move(options.path)) {
   const int flags = O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC | (options.must_be_new ? O_EXCL : 0);
   while (!(file_ = unique_fd(::open(path_.c_str(), flags, 0666))))
     if (errno != EINTR) throw_file_error("cannot open", path_, errno);
@@ -42,13 +42,13 @@ MILLRACE_INLINE append_file::append_file(append_file_options options) : path_(st
                       "Use one file for each log and each rank");
 }
 
-MILLRACE_INLINE std::uint64_t append_file::size_bytes() const {
+MILLRACE_RARE std::uint64_t append_file::size_bytes() const {
   struct stat status {};
   if (::fstat(file_.get(), &status) != 0) throw_file_error("cannot get the size of", path_, errno);
   return static_cast<std::uint64_t>(status.st_size);
 }
 
-MILLRACE_INLINE void append_file::append(std::string_view record) {
+MILLRACE_RARE void append_file::append(std::string_view record) {
   std::size_t done = 0;
   unsynced_ = true;
   while (done < record.size()) {
@@ -63,7 +63,7 @@ MILLRACE_INLINE void append_file::append(std::string_view record) {
   }
 }
 
-MILLRACE_INLINE std::string append_file::read(std::uint64_t from, std::size_t size_bytes) const {
+MILLRACE_RARE std::string append_file::read(std::uint64_t from, std::size_t size_bytes) const {
   std::string buffer(size_bytes, '\0');
   std::size_t done = 0;
   while (done < buffer.size()) {
@@ -75,12 +75,12 @@ MILLRACE_INLINE std::string append_file::read(std::uint64_t from, std::size_t si
   return buffer;
 }
 
-MILLRACE_INLINE void append_file::cut(std::uint64_t size_bytes) {
+MILLRACE_RARE void append_file::cut(std::uint64_t size_bytes) {
   while (::ftruncate(file_.get(), static_cast<off_t>(size_bytes)) != 0)
     if (errno != EINTR) throw_file_error("cannot shorten", path_, errno);
 }
 
-MILLRACE_INLINE void append_file::sync() {
+MILLRACE_RARE void append_file::sync() {
   if (!std::exchange(unsynced_, false)) return;
   // Pipes and some devices cannot be flushed, and need no flush.
   while (::fdatasync(file_.get()) != 0) {
@@ -89,13 +89,13 @@ MILLRACE_INLINE void append_file::sync() {
   }
 }
 
-MILLRACE_INLINE void append_file::sync_when_due(std::int64_t now_ns, std::int64_t every_ns) {
+MILLRACE_RARE void append_file::sync_when_due(std::int64_t now_ns, std::int64_t every_ns) {
   if (now_ns - synced_ns_ < every_ns) return;
   synced_ns_ = now_ns;
   sync();
 }
 
-MILLRACE_INLINE void append_file::sync_name() const {
+MILLRACE_RARE void append_file::sync_name() const {
   const std::size_t slash = path_.rfind('/');
   const std::string folder = slash == std::string::npos ? "." : path_.substr(0, slash + 1);
   const unique_fd opened(::open(folder.c_str(), O_RDONLY | O_CLOEXEC));

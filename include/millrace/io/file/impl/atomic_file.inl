@@ -13,7 +13,7 @@
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 template <class Files>
-MILLRACE_INLINE atomic_file<Files>::atomic_file(std::string path, Files files, const char* stage)
+MILLRACE_RARE atomic_file<Files>::atomic_file(std::string path, Files files, const char* stage)
     : path_(std::move(path)), stage_(stage), files_(std::move(files)) {
   const std::size_t slash = path_.rfind('/');
   folder_ = slash == std::string::npos ? "" : path_.substr(0, slash + 1);
@@ -31,10 +31,10 @@ MILLRACE_INLINE atomic_file<Files>::atomic_file(std::string path, Files files, c
 }
 
 template <class Files>
-MILLRACE_INLINE atomic_file<Files>::~atomic_file() { abandon(); }
+MILLRACE_RARE atomic_file<Files>::~atomic_file() { abandon(); }
 
 template <class Files>
-MILLRACE_INLINE void atomic_file<Files>::append(std::span<const std::byte> data) {
+MILLRACE_RARE void atomic_file<Files>::append(std::span<const std::byte> data) {
   if (buffer_.size() + data.size() > buffer_bytes) flush();
   if (data.size() >= buffer_bytes) write(data);
   else buffer_.insert(buffer_.end(), data.begin(), data.end());
@@ -42,10 +42,10 @@ MILLRACE_INLINE void atomic_file<Files>::append(std::span<const std::byte> data)
 }
 
 template <class Files>
-MILLRACE_INLINE void atomic_file<Files>::append(std::string_view text) { append(bytes_of(text)); }
+MILLRACE_RARE void atomic_file<Files>::append(std::string_view text) { append(bytes_of(text)); }
 
 template <class Files>
-MILLRACE_INLINE void atomic_file<Files>::commit() {
+MILLRACE_RARE void atomic_file<Files>::commit() {
   flush();
   while (files_.sync(file_) != 0)
     if (errno != EINTR) fail("cannot flush to disk", errno);
@@ -54,7 +54,7 @@ MILLRACE_INLINE void atomic_file<Files>::commit() {
 }
 
 template <class Files>
-MILLRACE_INLINE void atomic_file<Files>::publish() {
+MILLRACE_RARE void atomic_file<Files>::publish() {
   flush();
   // The duplicate of the descriptor keeps the lock until the file has its final name.
   lock_ = files_.duplicate(file_);
@@ -65,20 +65,20 @@ MILLRACE_INLINE void atomic_file<Files>::publish() {
 }
 
 template <class Files>
-MILLRACE_INLINE bool atomic_file<Files>::is_mine() const {
+MILLRACE_RARE bool atomic_file<Files>::is_mine() const {
   struct ::stat status {};
   if (files_.try_lock(file_) != 0) return errno != EWOULDBLOCK;
   return files_.stat_open(file_, status) != 0 || status.st_nlink > 0;
 }
 
 template <class Files>
-MILLRACE_INLINE void atomic_file<Files>::flush() {
+MILLRACE_RARE void atomic_file<Files>::flush() {
   write(buffer_);
   buffer_.clear();
 }
 
 template <class Files>
-MILLRACE_INLINE void atomic_file<Files>::write(std::span<const std::byte> data) {
+MILLRACE_RARE void atomic_file<Files>::write(std::span<const std::byte> data) {
   constexpr std::size_t max_bytes_per_call = std::size_t{1} << 30;
   while (!data.empty()) {
     const ssize_t written = files_.write(file_, data.data(), std::min(data.size(), max_bytes_per_call));
@@ -89,7 +89,7 @@ MILLRACE_INLINE void atomic_file<Files>::write(std::span<const std::byte> data) 
 }
 
 template <class Files>
-MILLRACE_INLINE void atomic_file<Files>::sync_folder() {
+MILLRACE_RARE void atomic_file<Files>::sync_folder() {
   const int folder = files_.open(folder_.empty() ? "." : folder_.c_str(), O_RDONLY);
   if (folder == -1) return;
   const bool failed = files_.sync(folder) != 0 && errno == EIO;
@@ -98,7 +98,7 @@ MILLRACE_INLINE void atomic_file<Files>::sync_folder() {
 }
 
 template <class Files>
-MILLRACE_INLINE void atomic_file<Files>::abandon() noexcept {
+MILLRACE_RARE void atomic_file<Files>::abandon() noexcept {
   if (!temporary_.empty()) files_.unlink(temporary_.c_str());
   temporary_.clear();
   if (file_ != -1) files_.close(std::exchange(file_, -1));
@@ -106,7 +106,7 @@ MILLRACE_INLINE void atomic_file<Files>::abandon() noexcept {
 }
 
 template <class Files>
-MILLRACE_INLINE void atomic_file<Files>::fail(std::string_view problem, int reason) {
+MILLRACE_RARE void atomic_file<Files>::fail(std::string_view problem, int reason) {
   abandon();
   const bool is_shard = std::string_view(stage_) == "write_shards";
   throw io_error(std::string(problem) + (is_shard ? " the file: " : " the file '" + printable(path_) + "': ") +

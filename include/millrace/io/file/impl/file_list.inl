@@ -10,16 +10,16 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-MILLRACE_INLINE file_list::file_list(name_list names, storage at, std::uint64_t report_after_ns)
+MILLRACE_RARE file_list::file_list(name_list names, storage at, std::uint64_t report_after_ns)
     : file_list(std::move(names), std::move(at), std::make_shared<answers>()) {
   find_files(report_after_ns);
 }
 
-MILLRACE_INLINE file_list file_list::deferred(name_list names, storage at) {
+MILLRACE_RARE file_list file_list::deferred(name_list names, storage at) {
   return {std::move(names), std::move(at), std::make_shared<answers>()};
 }
 
-MILLRACE_INLINE void file_list::find_files(std::uint64_t report_after_ns) const {
+MILLRACE_RARE void file_list::find_files(std::uint64_t report_after_ns) const {
   if (at_.is_local()) return;
   std::call_once(answers_->once, [&] {
     std::vector<std::optional<file_stamp>> entries(names_.size());
@@ -38,14 +38,14 @@ MILLRACE_INLINE void file_list::find_files(std::uint64_t report_after_ns) const 
   });
 }
 
-MILLRACE_INLINE std::unique_ptr<byte_source> file_list::open(std::size_t file, read_meter& meter) const {
+MILLRACE_RARE std::unique_ptr<byte_source> file_list::open(std::size_t file, read_meter& meter) const {
   auto opened = std::make_unique<metered_file>(at_, names_[file], meter);
   const byte_range all{};
   if (!at_.is_local()) opened->will_read({&all, 1});
   return opened;
 }
 
-MILLRACE_INLINE void file_list::expect(std::span<const std::size_t> files) const {
+MILLRACE_RARE void file_list::expect(std::span<const std::size_t> files) const {
   if (at_.is_local()) return;
   std::vector<std::string> names;
   names.reserve(files.size());
@@ -53,7 +53,7 @@ MILLRACE_INLINE void file_list::expect(std::span<const std::size_t> files) const
   at_->expect(names);
 }
 
-MILLRACE_INLINE file_stamp file_list::stamp(std::size_t file) const {
+MILLRACE_RARE file_stamp file_list::stamp(std::size_t file) const {
   if (!at_.is_local()) {
     find_files();
     return answers_->stamps[file];

@@ -12,7 +12,7 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 namespace foreign_files {
 
 /// A front that is shorter than a chunk is the complete file. Otherwise the size of the file is unknown.
-MILLRACE_INLINE file_kind kind_of_front(std::string_view front) noexcept {
+MILLRACE_RARE file_kind kind_of_front(std::string_view front) noexcept {
   constexpr std::size_t inspected_bytes = 1'024, chunk_bytes = std::size_t{64} << 10;
   const std::string_view begin = front.substr(0, inspected_bytes);
   const std::uint64_t file_bytes = front.size() < chunk_bytes ? front.size() : std::uint64_t{1} << 62;
@@ -20,19 +20,19 @@ MILLRACE_INLINE file_kind kind_of_front(std::string_view front) noexcept {
 }
 
 /// Returns whether the file is a list of shards: its first line ends like the name of a shard.
-MILLRACE_INLINE bool lists_shards(std::string_view front) noexcept {
+MILLRACE_RARE bool lists_shards(std::string_view front) noexcept {
   std::string_view line = front.substr(0, front.find('\n'));
   while (!line.empty() && (line.back() == '\r' || line.back() == ' ')) line.remove_suffix(1);
   return line.ends_with(".tar") || line.ends_with(".tar.gz") || line.ends_with(".tgz") || line.ends_with(".tar.zst");
 }
 
-MILLRACE_INLINE bool is_text(std::string_view front) noexcept {
+MILLRACE_RARE bool is_text(std::string_view front) noexcept {
   return front.find('\0') == std::string_view::npos && utf8_prefix_bytes(front) + 3 >= front.size();
 }
 
 }  // namespace foreign_files
 
-MILLRACE_INLINE std::string advice_on(file_kind kind) {
+MILLRACE_RARE std::string advice_on(file_kind kind) {
   using enum file_kind;
   switch (kind) {
     case zip:
@@ -81,7 +81,7 @@ MILLRACE_INLINE std::string advice_on(file_kind kind) {
   return "Pack such files into tar shards (examples/pack_folder)";
 }
 
-MILLRACE_INLINE std::optional<foreign_file> foreign_to_shards(std::string_view front) {
+MILLRACE_RARE std::optional<foreign_file> foreign_to_shards(std::string_view front) {
   const file_kind kind = foreign_files::kind_of_front(front);
   if (foreign_files::lists_shards(front) && foreign_files::is_text(front))
     return foreign_file{"a list of shards",
@@ -90,7 +90,7 @@ MILLRACE_INLINE std::optional<foreign_file> foreign_to_shards(std::string_view f
   return foreign_file{std::string(name_of(kind)), advice_on(kind)};
 }
 
-MILLRACE_INLINE std::optional<foreign_file> foreign_to_lines(std::string_view front) {
+MILLRACE_RARE std::optional<foreign_file> foreign_to_lines(std::string_view front) {
   const file_kind kind = foreign_files::kind_of_front(front);
   // A text may begin with the signature of another format. A Git LFS pointer contains only the text of its format.
   const bool pointer = kind == file_kind::git_lfs_pointer && front.find("\noid sha256:") != std::string_view::npos;

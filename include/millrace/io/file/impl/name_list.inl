@@ -7,21 +7,21 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-MILLRACE_INLINE std::string name_list::operator[](std::size_t number) const { return std::string(view(number)); }
+MILLRACE_RARE std::string name_list::operator[](std::size_t number) const { return std::string(view(number)); }
 
-MILLRACE_INLINE std::vector<std::string> name_list::strings() const {
+MILLRACE_RARE std::vector<std::string> name_list::strings() const {
   std::vector<std::string> names;
   names.reserve(size());
   for (std::size_t i = 0; i < size(); ++i) names.emplace_back(view(i));
   return names;
 }
 
-MILLRACE_INLINE name_list::name_list(const std::vector<std::string>& names) : name_list(names.data(), names.size()) {}
+MILLRACE_RARE name_list::name_list(const std::vector<std::string>& names) : name_list(names.data(), names.size()) {}
 
-MILLRACE_INLINE name_list::name_list(std::initializer_list<std::string> names)
+MILLRACE_RARE name_list::name_list(std::initializer_list<std::string> names)
     : name_list(names.begin(), names.size()) {}
 
-MILLRACE_INLINE name_list::name_list(const std::string* begin, std::size_t size) {
+MILLRACE_RARE name_list::name_list(const std::string* begin, std::size_t size) {
   auto all = std::make_shared<names>();
   std::size_t bytes = 0;
   for (std::size_t i = 0; i < size; ++i) bytes += begin[i].size();

@@ -11,12 +11,12 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-MILLRACE_INLINE void throw_cannot_list(const std::string& prefix) {
+MILLRACE_RARE void throw_cannot_list(const std::string& prefix) {
   throw setup_error("the storage of '" + printable(prefix) + "' cannot list names, which globs and folders require",
                     "Name the files with braces, such as train-{000..146}.tar, or add list(prefix) to the storage");
 }
 
-MILLRACE_INLINE void check_end(const std::string& name, const file_identity& identity, std::uint64_t offset_bytes) {
+MILLRACE_RARE void check_end(const std::string& name, const file_identity& identity, std::uint64_t offset_bytes) {
   if (offset_bytes < identity.size_bytes)
     throw io_error("the file ends too early: expected the " + std::to_string(identity.size_bytes) +
                        " bytes that its identity() states",
@@ -24,13 +24,13 @@ MILLRACE_INLINE void check_end(const std::string& name, const file_identity& ide
                    {.shard = name, .offset_bytes = offset_bytes});
 }
 
-MILLRACE_INLINE file_stamp stamp_of(const file_identity& identity) noexcept {
+MILLRACE_RARE file_stamp stamp_of(const file_identity& identity) noexcept {
   const std::string& version = identity.version;
   return {.size_bytes = identity.size_bytes,
           .changed = version.empty() ? 0 : static_cast<std::int64_t>(digest_bytes(bytes_of(version)))};
 }
 
-MILLRACE_INLINE std::optional<file_stamp> find_stamp(const storage& at, const std::string& name) {
+MILLRACE_RARE std::optional<file_stamp> find_stamp(const storage& at, const std::string& name) {
   if (!at.is_local()) {
     const auto identity = at->find(name);
     return identity ? std::optional(stamp_of(*identity)) : std::nullopt;
@@ -40,18 +40,18 @@ MILLRACE_INLINE std::optional<file_stamp> find_stamp(const storage& at, const st
   return file_stamp{.size_bytes = static_cast<std::uint64_t>(status.st_size), .changed = modified_ns(status)};
 }
 
-MILLRACE_INLINE std::unique_ptr<byte_source> open_file(const storage& at, const std::string& name) {
+MILLRACE_RARE std::unique_ptr<byte_source> open_file(const storage& at, const std::string& name) {
   if (at.is_local()) return std::make_unique<file_source>(name);
   if (auto file = at->open(name)) return file;
   throw io_error("the storage does not contain this file", "Check the name", {.shard = name});
 }
 
-MILLRACE_INLINE std::uint64_t size_of_open(const storage& at, const byte_source& file) {
+MILLRACE_RARE std::uint64_t size_of_open(const storage& at, const byte_source& file) {
   return at.is_local() ? static_cast<const file_source&>(file).size_bytes()
                        : static_cast<const stored_file&>(file).identity().size_bytes;
 }
 
-MILLRACE_INLINE std::optional<std::string> front_of_stored(const storage& at, const std::string& name,
+MILLRACE_RARE std::optional<std::string> front_of_stored(const storage& at, const std::string& name,
                                                            std::size_t max_bytes) {
   const auto file = at->open(name);
   if (!file) return std::nullopt;

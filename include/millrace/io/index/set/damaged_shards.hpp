@@ -28,7 +28,7 @@ class damaged_shards {
   explicit damaged_shards(std::size_t at_most) noexcept : at_most_(at_most) {}
 
   /// Counts a damaged shard. Returns false if there are now more damaged shards than allowed.
-  bool allow(const damaged_shard& entry) {
+  MILLRACE_RARE bool allow(const damaged_shard& entry) {
     if (++count_ > at_most_) return false;
     if (count_ == 1) {
       first_shard_ = entry.shard;
@@ -49,7 +49,7 @@ class damaged_shards {
                      {.stage = "index", .shard = shard});
   }
   /// Returns the notice about the damaged shards. Returns nothing if no shard is damaged.
-  std::vector<notice> notices(std::size_t shards) const {
+  MILLRACE_RARE std::vector<notice> notices(std::size_t shards) const {
     if (count_ == 0) return {};
     return {{.kind = notice_kind::lost_shard, .severity = notice_severity::loss,
              .text = std::to_string(count_) + " of " + std::to_string(shards) + " shards are damaged: " + first_ +

@@ -91,7 +91,7 @@ class indexed_shard {
 
   /// Throws data_error if a file of a storage is not the shard of the index. If the version of the shard is unknown,
   /// only the size must match, and the version is recorded. Requires a loaded index.
-  void check_same(const std::string& name, const file_identity& identity) {
+  MILLRACE_RARE void check_same(const std::string& name, const file_identity& identity) {
     const file_stamp now = stamp_of(identity);
     const std::lock_guard lock(used().mutex);
     if (!head.identified && now.size_bytes == head.shard.size_bytes) {

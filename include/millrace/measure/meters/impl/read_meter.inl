@@ -44,7 +44,7 @@ MILLRACE_INLINE read_meter::statistics read_meter::snapshot() const noexcept {
   return now_;
 }
 
-MILLRACE_INLINE std::string read_meter::waits(std::uint64_t now) const {
+MILLRACE_RARE std::string read_meter::waits(std::uint64_t now) const {
   const std::lock_guard lock(mutex_);
   const named_start* const oldest = longest_read();
   if (!oldest) return "no read in progress";

@@ -98,7 +98,7 @@ MILLRACE_INLINE void subtract_pauses(stage_statistics& s, std::uint64_t wall_ns,
   saturating_sub(s.starved_ns, idle - blocked);
 }
 
-MILLRACE_INLINE void trainer_times::add_to(flow_statistics& f, std::uint64_t now_ns) const {
+MILLRACE_RARE void trainer_times::add_to(flow_statistics& f, std::uint64_t now_ns) const {
   std::uint64_t paused = paused_ns_.load(std::memory_order_relaxed);
   if (const std::uint64_t since = paused_since_ns_.load(); since != 0 && since < now_ns) paused += now_ns - since;
   f.wall_ns = now_ns - started_ns_ - std::min(paused, now_ns - started_ns_);
@@ -119,7 +119,7 @@ MILLRACE_INLINE void trainer_times::add_to(flow_statistics& f, std::uint64_t now
                       1e-6 * static_cast<double>(f.read_ahead_bytes)});
 }
 
-MILLRACE_INLINE void trainer_times::add_to(timeline& t) const {
+MILLRACE_RARE void trainer_times::add_to(timeline& t) const {
   t.deliveries = deliveries();
   const std::uint32_t track = t.add_track("trainer");
   for (const delivered_batch& d : t.deliveries) {

@@ -14,7 +14,7 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-MILLRACE_INLINE std::optional<std::uint64_t> number_after(const std::string& path, const char* word) {
+MILLRACE_RARE std::optional<std::uint64_t> number_after(const std::string& path, const char* word) {
   std::optional<std::uint64_t> number;
   if (const auto file = open_text(path.c_str())) {
     char text[256];
@@ -25,7 +25,7 @@ MILLRACE_INLINE std::optional<std::uint64_t> number_after(const std::string& pat
   return number;
 }
 
-MILLRACE_INLINE std::optional<std::uint64_t> run_delay_of_this_thread_ns() noexcept {
+MILLRACE_RARE std::optional<std::uint64_t> run_delay_of_this_thread_ns() noexcept {
 #if defined(__linux__)
   const int file = ::open("/proc/thread-self/schedstat", O_RDONLY | O_CLOEXEC);
   if (file < 0) return {};
@@ -43,7 +43,7 @@ MILLRACE_INLINE std::optional<std::uint64_t> run_delay_of_this_thread_ns() noexc
   return {};
 }
 
-MILLRACE_INLINE process_statistics process_statistics::now() {
+MILLRACE_RARE process_statistics process_statistics::now() {
   process_statistics f;
   f.cpu_ns = static_cast<std::uint64_t>(read_clock_ns(CLOCK_PROCESS_CPUTIME_ID));
 #if defined(__linux__)

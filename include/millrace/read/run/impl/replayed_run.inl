@@ -7,7 +7,7 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-MILLRACE_INLINE replayed_run::replayed_run(const options& o)
+MILLRACE_RARE replayed_run::replayed_run(const options& o)
     : options_(checked(o)),
       lanes_(lanes_of(options_)),   // requires options_ from checked(), which considers the order of the resume point
       order_(options_.order),
@@ -16,7 +16,7 @@ MILLRACE_INLINE replayed_run::replayed_run(const options& o)
       now_(start_),
       log_(std::make_unique<replay_log>(order_, from_, lanes_ > 1)) {}
 
-MILLRACE_INLINE batch_boundaries replayed_run::boundaries() const {
+MILLRACE_RARE batch_boundaries replayed_run::boundaries() const {
   return {.first_step = start_.step,
           .skipped_rows = start_.replay.rows,
           .buffered_tokens = start_.replay.held,
@@ -25,7 +25,7 @@ MILLRACE_INLINE batch_boundaries replayed_run::boundaries() const {
           .log = log_.get()};
 }
 
-MILLRACE_INLINE batch_numbers replayed_run::numbers() const {
+MILLRACE_RARE batch_numbers replayed_run::numbers() const {
   return {.first_epoch = start_.epoch,
           .first_batch = start_.next_position / start_.global_batch,
           .epoch_batches = options_.epoch_batches,
@@ -34,18 +34,18 @@ MILLRACE_INLINE batch_numbers replayed_run::numbers() const {
           .stride = start_.stride};
 }
 
-MILLRACE_INLINE std::size_t replayed_run::global_rows(std::size_t rows) const noexcept {
+MILLRACE_RARE std::size_t replayed_run::global_rows(std::size_t rows) const noexcept {
   const std::size_t world_size = options_.world.size;
   return options_.buckets && world_size > 1 ? ~std::size_t{0} : rows * world_size;
 }
 
-MILLRACE_INLINE batch_origin replayed_run::account_for(ready_batch& b) {
+MILLRACE_RARE batch_origin replayed_run::account_for(ready_batch& b) {
   if (options_.epoch_batches > 0) b.epoch = (start_.step + b.batch) / options_.epoch_batches;
   if (b.error) return {};
   return {.first_step = start_.step, .global_rows = global_rows(b.rows), .next = after(b)};
 }
 
-MILLRACE_INLINE position replayed_run::after(const ready_batch& batch) {
+MILLRACE_RARE position replayed_run::after(const ready_batch& batch) {
   const replay_point next = log_->take();
   if (lanes_ == 1 || !options_.one_row) now_.replay = next;
   ++now_.step;
@@ -62,7 +62,7 @@ MILLRACE_INLINE position replayed_run::after(const ready_batch& batch) {
   return now_;
 }
 
-MILLRACE_INLINE std::string replayed_run::describe() const {
+MILLRACE_RARE std::string replayed_run::describe() const {
   std::string text;
   if (lanes_ > 1) text = "; " + std::to_string(lanes_) + " lanes";
   if (options_.world.size > 1)
@@ -74,7 +74,7 @@ MILLRACE_INLINE std::string replayed_run::describe() const {
   return text;
 }
 
-MILLRACE_INLINE std::string replayed_run::resumed() const {
+MILLRACE_RARE std::string replayed_run::resumed() const {
   const replay_point& r = start_.replay;
   const std::string text =
       "the run continues after its batch " + std::to_string(start_.step) + " and, without an index, ";
@@ -90,7 +90,7 @@ MILLRACE_INLINE std::string replayed_run::resumed() const {
          std::to_string(r.pass);
 }
 
-MILLRACE_INLINE std::vector<notice> replayed_run::notices() const {
+MILLRACE_RARE std::vector<notice> replayed_run::notices() const {
   std::vector<notice> all;
   if (!options_.why_streamed.empty())
     all.push_back(
@@ -125,7 +125,7 @@ MILLRACE_INLINE std::vector<notice> replayed_run::notices() const {
   return all;
 }
 
-MILLRACE_INLINE replayed_run::options replayed_run::checked(options o) {
+MILLRACE_RARE replayed_run::options replayed_run::checked(options o) {
   const world& r = o.world;
   if (!o.resume.empty() && parse_position(o.resume).is_older()) {
     constexpr std::size_t usual_lanes = 48;   // number of lanes in that order
@@ -158,7 +158,7 @@ MILLRACE_INLINE replayed_run::options replayed_run::checked(options o) {
   return o;
 }
 
-MILLRACE_INLINE std::size_t replayed_run::lanes_of(const options& o) {
+MILLRACE_RARE std::size_t replayed_run::lanes_of(const options& o) {
   const std::size_t most = o.max_lanes == 0 ? o.world.size : o.max_lanes;
   const bool shared = o.epoch_batches > 0 && (o.one_row || o.world.size > 1);
   std::size_t lanes = shared ? std::min(most, o.order.shards) : 1;
@@ -166,12 +166,12 @@ MILLRACE_INLINE std::size_t replayed_run::lanes_of(const options& o) {
   return std::max<std::size_t>(1, lanes);
 }
 
-MILLRACE_INLINE std::uint64_t replayed_run::end_step(const options& o) noexcept {
+MILLRACE_RARE std::uint64_t replayed_run::end_step(const options& o) noexcept {
   if (o.epoch_batches == 0 || o.epochs > ~std::uint64_t{0} / o.epoch_batches) return batch_ring::unknown;
   return o.epochs * o.epoch_batches;
 }
 
-MILLRACE_INLINE position replayed_run::start_of_run() {
+MILLRACE_RARE position replayed_run::start_of_run() {
   const options& o = options_;
   const auto world_size = static_cast<std::uint32_t>(o.world.size);
   const std::optional<position> resumed =

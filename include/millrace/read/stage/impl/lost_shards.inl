@@ -7,7 +7,7 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-MILLRACE_INLINE std::exception_ptr lost_shards::accept(std::exception_ptr why) {
+MILLRACE_RARE std::exception_ptr lost_shards::accept(std::exception_ptr why) {
   if (!is_damage_of_source(why)) return why;
   const std::lock_guard lock(mutex_);
   ++count_;
@@ -24,23 +24,23 @@ MILLRACE_INLINE std::exception_ptr lost_shards::accept(std::exception_ptr why) {
   return nullptr;
 }
 
-MILLRACE_INLINE data_error lost_shards::too_many(std::uint64_t count, std::uint64_t at_most, const std::string& first) {
+MILLRACE_RARE data_error lost_shards::too_many(std::uint64_t count, std::uint64_t at_most, const std::string& first) {
   return {std::to_string(count) + " shards are damaged, but on_damage allows at most " + std::to_string(at_most) +
               ". The first ones are:" + first,
           "Copy the shards again, or raise damage_options::shards_at_most"};
 }
 
-MILLRACE_INLINE std::uint64_t lost_shards::count() const {
+MILLRACE_RARE std::uint64_t lost_shards::count() const {
   const std::lock_guard lock(mutex_);
   return count_;
 }
 
-MILLRACE_INLINE std::vector<std::exception_ptr> lost_shards::take_new() {
+MILLRACE_RARE std::vector<std::exception_ptr> lost_shards::take_new() {
   const std::lock_guard lock(mutex_);
   return std::exchange(new_, {});
 }
 
-MILLRACE_INLINE bool is_damage_of_source(const std::exception_ptr& why) noexcept {
+MILLRACE_RARE bool is_damage_of_source(const std::exception_ptr& why) noexcept {
   try {
     std::rethrow_exception(why);
   } catch (const data_error&) {

@@ -9,12 +9,12 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-MILLRACE_INLINE brace_expander::brace_expander(std::string_view pattern, std::size_t max_results)
+MILLRACE_RARE brace_expander::brace_expander(std::string_view pattern, std::size_t max_results)
     : pattern_(pattern), max_results_(max_results) {
   check_balance();
 }
 
-MILLRACE_INLINE std::vector<std::string> brace_expander::expand(std::string_view text) const {
+MILLRACE_RARE std::vector<std::string> brace_expander::expand(std::string_view text) const {
   std::vector<std::string> results(1);
   for (std::size_t at = 0; at < text.size();) {
     if (text[at] == '{') {
@@ -30,7 +30,7 @@ MILLRACE_INLINE std::vector<std::string> brace_expander::expand(std::string_view
   return results;
 }
 
-MILLRACE_INLINE void brace_expander::check_balance() const {
+MILLRACE_RARE void brace_expander::check_balance() const {
   std::size_t depth = 0;
   for (std::size_t at = 0; at < pattern_.size(); ++at) {
     if (pattern_[at] == '\\') ++at;
@@ -40,7 +40,7 @@ MILLRACE_INLINE void brace_expander::check_balance() const {
   if (depth > 0) fail("a '{' without its '}'");
 }
 
-MILLRACE_INLINE std::size_t brace_expander::closing_brace(std::string_view text, std::size_t open) noexcept {
+MILLRACE_RARE std::size_t brace_expander::closing_brace(std::string_view text, std::size_t open) noexcept {
   std::size_t depth = 0;
   for (std::size_t at = open;; ++at) {   // terminates, because check_balance() ensures that each brace has a partner
     if (text[at] == '\\') ++at;
@@ -49,7 +49,7 @@ MILLRACE_INLINE std::size_t brace_expander::closing_brace(std::string_view text,
   }
 }
 
-MILLRACE_INLINE std::vector<std::string> brace_expander::choices_of(std::string_view group) const {
+MILLRACE_RARE std::vector<std::string> brace_expander::choices_of(std::string_view group) const {
   std::vector<std::string> choices;
   std::size_t depth = 0, begin = 0;
   bool has_comma = false;
@@ -78,7 +78,7 @@ MILLRACE_INLINE std::vector<std::string> brace_expander::choices_of(std::string_
   return choices;
 }
 
-MILLRACE_INLINE std::optional<std::vector<std::string>> brace_expander::range_of(std::string_view group) const {
+MILLRACE_RARE std::optional<std::vector<std::string>> brace_expander::range_of(std::string_view group) const {
   const std::size_t dots = group.find("..");
   if (dots == std::string_view::npos) return std::nullopt;
   const std::string_view first = group.substr(0, dots);
@@ -105,7 +105,7 @@ MILLRACE_INLINE std::optional<std::vector<std::string>> brace_expander::range_of
                       [](std::int64_t letter) { return std::string(1, letters[static_cast<std::size_t>(letter)]); });
 }
 
-MILLRACE_INLINE void brace_expander::append_choices(std::vector<std::string>& results,
+MILLRACE_RARE void brace_expander::append_choices(std::vector<std::string>& results,
                                                     const std::vector<std::string>& choices) const {
   check_count(choices.size() > max_results_ / results.size() ? max_results_ + 1 : results.size() * choices.size());
   std::vector<std::string> product;
@@ -115,44 +115,44 @@ MILLRACE_INLINE void brace_expander::append_choices(std::vector<std::string>& re
   results = std::move(product);
 }
 
-MILLRACE_INLINE bool brace_expander::is_integer(std::string_view text) noexcept {
+MILLRACE_RARE bool brace_expander::is_integer(std::string_view text) noexcept {
   if (!text.empty() && text.front() == '-') text.remove_prefix(1);
   return !text.empty() && text.find_first_not_of("0123456789") == std::string_view::npos;
 }
 
-MILLRACE_INLINE bool brace_expander::is_padded(std::string_view text) noexcept {
+MILLRACE_RARE bool brace_expander::is_padded(std::string_view text) noexcept {
   if (text.front() == '-') text.remove_prefix(1);
   return text.size() > 1 && text.front() == '0';
 }
 
-MILLRACE_INLINE std::int64_t brace_expander::integer_of(std::string_view text) const {
+MILLRACE_RARE std::int64_t brace_expander::integer_of(std::string_view text) const {
   std::int64_t value = 0;
   if (std::from_chars(text.data(), text.data() + text.size(), value).ec != std::errc{})
     fail("the number " + printable(text) + ", which exceeds 64 bits");
   return value;
 }
 
-MILLRACE_INLINE std::uint64_t brace_expander::magnitude(std::int64_t value) noexcept {
+MILLRACE_RARE std::uint64_t brace_expander::magnitude(std::int64_t value) noexcept {
   return value < 0 ? 0 - static_cast<std::uint64_t>(value) : static_cast<std::uint64_t>(value);
 }
 
-MILLRACE_INLINE std::string brace_expander::padded(std::int64_t value, std::size_t width) {
+MILLRACE_RARE std::string brace_expander::padded(std::int64_t value, std::size_t width) {
   std::string digits = std::to_string(magnitude(value));
   const std::string sign = value < 0 ? "-" : "";
   if (sign.size() + digits.size() < width) digits.insert(0, width - sign.size() - digits.size(), '0');
   return sign + digits;
 }
 
-MILLRACE_INLINE void brace_expander::check_count(std::size_t results) const {
+MILLRACE_RARE void brace_expander::check_count(std::size_t results) const {
   if (results > max_results_) fail("braces that expand to more than " + std::to_string(max_results_) + " names");
 }
 
-MILLRACE_INLINE void brace_expander::fail(const std::string& problem) const {
+MILLRACE_RARE void brace_expander::fail(const std::string& problem) const {
     throw setup_error("the pattern '" + printable(pattern_) + "' has " + problem,
                       "Write ranges as {000..146} and lists as {a,b}; put a backslash before a literal brace");
   }
 
-MILLRACE_INLINE std::vector<std::string> expand_braces(std::string_view pattern, std::size_t max_results) {
+MILLRACE_RARE std::vector<std::string> expand_braces(std::string_view pattern, std::size_t max_results) {
   return brace_expander(pattern, max_results).expand(pattern);
 }
 

@@ -13,12 +13,12 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 namespace key_files {
 
-[[noreturn]] MILLRACE_INLINE void fail(const error_location& of, const std::string& problem) {
+[[noreturn]] MILLRACE_RARE void fail(const error_location& of, const std::string& problem) {
   throw data_error(problem, "Write each line like {\"shard\": \"train-000.tar\", \"key\": \"n01440764/0017\"}",
                    of);
 }
 
-MILLRACE_INLINE std::string bytes_of_hex(const error_location& of, const std::string& member, std::string_view digits) {
+MILLRACE_RARE std::string bytes_of_hex(const error_location& of, const std::string& member, std::string_view digits) {
   std::string bytes(digits.size() / 2, '\0');
   for (std::size_t i = 0; i < bytes.size(); ++i) {
     unsigned value = 0;
@@ -50,7 +50,7 @@ struct members_of_line {
 
 }  // namespace key_files
 
-MILLRACE_INLINE listed_key read_listed_key(std::string_view text, const error_location& of) {
+MILLRACE_RARE listed_key read_listed_key(std::string_view text, const error_location& of) {
   std::vector<json_objects::member> members;
   try {
     // for_each() visits the object of the line last, after the objects inside it.

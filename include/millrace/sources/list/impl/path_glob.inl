@@ -17,14 +17,14 @@
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 /// Removes the first component and the slash after it from a path. Returns the component.
-MILLRACE_INLINE std::string_view take_component(std::string_view& path) noexcept {
+MILLRACE_RARE std::string_view take_component(std::string_view& path) noexcept {
   const std::size_t end = std::min(path.find('/'), path.size());
   const std::string_view first = path.substr(0, end);
   path.remove_prefix(std::min(end + 1, path.size()));
   return first;
 }
 
-MILLRACE_INLINE bool has_deep_glob(std::string_view pattern) noexcept {
+MILLRACE_RARE bool has_deep_glob(std::string_view pattern) noexcept {
   for (;;) {
     const bool is_last = pattern.find('/') == std::string_view::npos;
     if (take_component(pattern) == "**") return true;
@@ -32,12 +32,12 @@ MILLRACE_INLINE bool has_deep_glob(std::string_view pattern) noexcept {
   }
 }
 
-MILLRACE_INLINE std::string_view fixed_folder(std::string_view pattern) noexcept {
+MILLRACE_RARE std::string_view fixed_folder(std::string_view pattern) noexcept {
   const std::string_view literal = pattern.substr(0, pattern.find_first_of("*?["));
   return literal.substr(0, literal.rfind('/') + 1);   // without a slash, npos + 1 is 0
 }
 
-MILLRACE_INLINE bool path_matches(std::string_view pattern, std::string_view path) {
+MILLRACE_RARE bool path_matches(std::string_view pattern, std::string_view path) {
   for (;;) {
     const bool pattern_ends = pattern.find('/') == std::string_view::npos;
     const std::string_view glob = take_component(pattern);
@@ -126,7 +126,7 @@ class folder_walk {
   std::vector<std::string> files_{};
 };
 
-MILLRACE_INLINE std::vector<std::string> files_below(const std::string& folder, const folder_rule& rule) {
+MILLRACE_RARE std::vector<std::string> files_below(const std::string& folder, const folder_rule& rule) {
   folder_walk walk(folder.ends_with('/') ? folder : folder + "/", false);
   std::vector<std::string> files = walk.take_files();
   std::erase_if(files, [&](const std::string& file) {
@@ -136,7 +136,7 @@ MILLRACE_INLINE std::vector<std::string> files_below(const std::string& folder, 
   return files;
 }
 
-MILLRACE_INLINE std::vector<std::string> deep_matches(const std::string& pattern, const folder_rule& rule) {
+MILLRACE_RARE std::vector<std::string> deep_matches(const std::string& pattern, const folder_rule& rule) {
   const std::string folder(fixed_folder(pattern));
   const std::string_view below = std::string_view(pattern).substr(folder.size());
   struct ::stat status {};

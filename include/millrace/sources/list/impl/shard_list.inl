@@ -22,14 +22,14 @@ namespace millrace { inline namespace MILLRACE_ABI {
 
 namespace detail {
 
-MILLRACE_INLINE bool is_shard_name(std::string_view name) noexcept {
+MILLRACE_RARE bool is_shard_name(std::string_view name) noexcept {
   constexpr std::array<std::string_view, 7> endings{".tar",     ".tar.gz", ".tgz",    ".tar.zst",
                                                     ".tar.bz2", ".tar.xz", ".tar.lz4"};
   return !name.empty() && name.front() != '.' &&
          std::any_of(endings.begin(), endings.end(), [name](std::string_view end) { return name.ends_with(end); });
 }
 
-MILLRACE_INLINE std::string_view local_path(std::string_view location) {
+MILLRACE_RARE std::string_view local_path(std::string_view location) {
   if (location.starts_with("file:")) {
     location.remove_prefix(5);
     if (location.starts_with("//")) {
@@ -56,17 +56,17 @@ MILLRACE_INLINE std::string_view local_path(std::string_view location) {
   return location;
 }
 
-MILLRACE_INLINE bool exists(const std::string& path) noexcept {
+MILLRACE_RARE bool exists(const std::string& path) noexcept {
   struct ::stat status {};
   return ::stat(path.c_str(), &status) == 0;
 }
 
-MILLRACE_INLINE bool is_folder(const std::string& path) noexcept {
+MILLRACE_RARE bool is_folder(const std::string& path) noexcept {
   struct ::stat status {};
   return ::stat(path.c_str(), &status) == 0 && S_ISDIR(status.st_mode);
 }
 
-MILLRACE_INLINE std::vector<std::string> glob_matches(const std::string& pattern, const folder_rule& rule) {
+MILLRACE_RARE std::vector<std::string> glob_matches(const std::string& pattern, const folder_rule& rule) {
   if (has_deep_glob(pattern)) return deep_matches(pattern, rule);
   struct matches : ::glob_t {
     matches() : ::glob_t() {}
@@ -88,7 +88,7 @@ MILLRACE_INLINE std::vector<std::string> glob_matches(const std::string& pattern
 }
 
 /// Returns the files that a folder selects.
-MILLRACE_INLINE std::vector<std::string> files_of_folder(const std::string& folder, const folder_rule& rule) {
+MILLRACE_RARE std::vector<std::string> files_of_folder(const std::string& folder, const folder_rule& rule) {
   if (!rule.recursive) return shards_in(folder, rule);
   std::vector<std::string> paths = files_below(folder, rule);
   if (paths.empty())
@@ -96,7 +96,7 @@ MILLRACE_INLINE std::vector<std::string> files_of_folder(const std::string& fold
   return paths;
 }
 
-MILLRACE_INLINE std::vector<std::string> shards_in(const std::string& folder, const folder_rule& rule) {
+MILLRACE_RARE std::vector<std::string> shards_in(const std::string& folder, const folder_rule& rule) {
   const auto close = [](DIR* opened) { ::closedir(opened); };
   const std::unique_ptr<DIR, decltype(close)> open_folder(::opendir(folder.c_str()), close);
   if (!open_folder)
@@ -118,14 +118,14 @@ MILLRACE_INLINE std::vector<std::string> shards_in(const std::string& folder, co
   return paths;
 }
 
-MILLRACE_INLINE std::string unreadable_because(const std::string& path) {
+MILLRACE_RARE std::string unreadable_because(const std::string& path) {
   struct ::stat status {};
   if (::stat(path.c_str(), &status) != 0 || ::access(path.c_str(), R_OK) != 0) return reason_of(errno);
   return S_ISREG(status.st_mode) ? "" : "not a regular file";
 }
 
 /// Returns advice for a path. For a relative path, it contains the working directory.
-MILLRACE_INLINE std::string working_directory_hint(std::string_view path) {
+MILLRACE_RARE std::string working_directory_hint(std::string_view path) {
   if (path.starts_with('~')) return "The shell expands ~ only outside quotes. Write the home folder instead of ~";
   if (path.starts_with('/')) return "Check the path";
   char folder[4096];
@@ -135,7 +135,7 @@ MILLRACE_INLINE std::string working_directory_hint(std::string_view path) {
 }
 
 /// Returns an existing file whose name differs from the missing path only in leading zeros, or "".
-MILLRACE_INLINE std::string with_other_zeros(const std::string& path) {
+MILLRACE_RARE std::string with_other_zeros(const std::string& path) {
   constexpr const char* digits = "0123456789";
   const std::size_t end = path.find_last_of(digits) + 1;   // without a digit, npos + 1 is 0
   if (end == 0) return {};
@@ -150,7 +150,7 @@ MILLRACE_INLINE std::string with_other_zeros(const std::string& path) {
 }
 
 /// Returns a path with its last number replaced by *.
-MILLRACE_INLINE std::string glob_of(const std::string& path) {
+MILLRACE_RARE std::string glob_of(const std::string& path) {
   constexpr const char* digits = "0123456789";
   const std::size_t end = path.find_last_of(digits) + 1;
   if (end == 0) return path;
@@ -159,7 +159,7 @@ MILLRACE_INLINE std::string glob_of(const std::string& path) {
 }
 
 /// Returns advice about shards that cannot be read.
-MILLRACE_INLINE std::string advice_about(const std::vector<std::string>& paths, std::size_t bad) {
+MILLRACE_RARE std::string advice_about(const std::vector<std::string>& paths, std::size_t bad) {
   const auto first =
       std::find_if(paths.begin(), paths.end(), [](const auto& p) { return !unreadable_because(p).empty(); });
   if (first == paths.end()) return "Check the paths";
@@ -171,7 +171,7 @@ MILLRACE_INLINE std::string advice_about(const std::vector<std::string>& paths, 
          printable(glob_of(*first)) + "', or set .damaged_shards_at_most of shards()";
 }
 
-MILLRACE_INLINE void check_readable(const std::vector<std::string>& paths, std::size_t at_most) {
+MILLRACE_RARE void check_readable(const std::vector<std::string>& paths, std::size_t at_most) {
   if (at_most >= paths.size()) return;
   constexpr std::size_t max_named = 3;
   std::string named;
@@ -187,17 +187,17 @@ MILLRACE_INLINE void check_readable(const std::vector<std::string>& paths, std::
                     advice_about(paths, bad));
 }
 
-MILLRACE_INLINE std::uint64_t size_of_file(const std::string& path) noexcept {
+MILLRACE_RARE std::uint64_t size_of_file(const std::string& path) noexcept {
   struct ::stat status {};
   return ::stat(path.c_str(), &status) == 0 ? static_cast<std::uint64_t>(status.st_size) : 0;
 }
 
-MILLRACE_INLINE std::int64_t time_of_file_ns(const std::string& path) noexcept {
+MILLRACE_RARE std::int64_t time_of_file_ns(const std::string& path) noexcept {
   struct ::stat status {};
   return ::stat(path.c_str(), &status) == 0 ? modified_ns(status) : 0;
 }
 
-MILLRACE_INLINE std::vector<std::string> resolve_names(const std::vector<std::string>& names,
+MILLRACE_RARE std::vector<std::string> resolve_names(const std::vector<std::string>& names,
                                                        const shard_listing_options& o) {
   if (!o.at.is_local()) return names;
   if (names.empty()) throw setup_error("the list of shards is empty", "Name at least one shard");
@@ -208,7 +208,7 @@ MILLRACE_INLINE std::vector<std::string> resolve_names(const std::vector<std::st
   return paths;
 }
 
-MILLRACE_INLINE std::vector<std::string> resolve_names(std::string_view pattern, const shard_listing_options& o) {
+MILLRACE_RARE std::vector<std::string> resolve_names(std::string_view pattern, const shard_listing_options& o) {
   if (!o.at.is_local()) return list_stored(pattern, o);
   const folder_rule& rule = o.rule;
   std::vector<std::string> paths;
@@ -241,7 +241,7 @@ MILLRACE_INLINE std::vector<std::string> resolve_names(std::string_view pattern,
 }
 
 /// Returns whether a pattern selects this file of a storage. A pattern that ends with a slash is a folder.
-MILLRACE_INLINE bool selects(const std::string& pattern, const std::string& file, const folder_rule& rule) {
+MILLRACE_RARE bool selects(const std::string& pattern, const std::string& file, const folder_rule& rule) {
   const std::string_view last = std::string_view(file).substr(file.rfind('/') + 1);
   if (pattern.ends_with('/') && rule.recursive)
     return !last.empty() && rule.accepts(last) && path_matches("**", std::string_view(file).substr(pattern.size()));
@@ -250,7 +250,7 @@ MILLRACE_INLINE bool selects(const std::string& pattern, const std::string& file
   return ::fnmatch(pattern.c_str(), file.c_str(), FNM_PATHNAME | FNM_NOESCAPE) == 0;
 }
 
-MILLRACE_INLINE std::vector<std::string> list_stored(std::string_view pattern, const shard_listing_options& o) {
+MILLRACE_RARE std::vector<std::string> list_stored(std::string_view pattern, const shard_listing_options& o) {
   notice_outlet notices(o.notice);
   slow_step step("lists files in the storage", {.notices = &notices, .after_ns = o.report_after_ns});
   std::vector<std::string> names;

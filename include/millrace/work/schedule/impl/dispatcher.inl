@@ -11,7 +11,7 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-MILLRACE_INLINE dispatcher::dispatcher(dispatcher_work& work, options o)
+MILLRACE_RARE dispatcher::dispatcher(dispatcher_work& work, options o)
     : work_(&work), options_(o), open_(o.max_workers), workers_(o.max_workers) {
   max_at_once_ = std::clamp<std::size_t>(o.group / (2 * o.max_workers), o.together, 32);
   max_at_once_ -= max_at_once_ % o.together;
@@ -22,7 +22,7 @@ MILLRACE_INLINE dispatcher::dispatcher(dispatcher_work& work, options o)
   }
 }
 
-MILLRACE_INLINE void dispatcher::attach(worker_executor* e) noexcept {
+MILLRACE_RARE void dispatcher::attach(worker_executor* e) noexcept {
   executor_ = e;
   if (!e) return;
   e->add_stage();
@@ -121,14 +121,14 @@ MILLRACE_INLINE std::uint64_t dispatcher::busy_ns() const noexcept {
   return sum;
 }
 
-MILLRACE_INLINE stage_statistics dispatcher::statistics(std::string name, std::uint64_t now_ns) const {
+MILLRACE_RARE stage_statistics dispatcher::statistics(std::string name, std::uint64_t now_ns) const {
   stage_statistics f{.name = std::move(name), .kind = stage_kind::work, .concurrency = open_.load()};
   f.on_workers = on_workers();
   for (const auto& s : workers_) s.times->add_to(f, now_ns);
   return f;
 }
 
-MILLRACE_INLINE std::string dispatcher::waits(std::uint64_t now_ns) const {
+MILLRACE_RARE std::string dispatcher::waits(std::uint64_t now_ns) const {
   std::size_t working = 0, for_input = 0, for_space = 0;
   worker_times::state oldest{};
   for (const auto& s : workers_) {
@@ -151,7 +151,7 @@ MILLRACE_INLINE std::string dispatcher::waits(std::uint64_t now_ns) const {
   return text;
 }
 
-MILLRACE_INLINE void dispatcher::add_spans(timeline& t, const std::string& name, std::uint64_t start_ns) const {
+MILLRACE_RARE void dispatcher::add_spans(timeline& t, const std::string& name, std::uint64_t start_ns) const {
   for (std::size_t i = 0; i < workers_.size(); ++i)
     detail::add_spans(t, name + " " + std::to_string(i), name.c_str(), workers_[i].times->spans(), start_ns);
 }

@@ -10,7 +10,7 @@
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 /// Returns a number with commas: 50,000.
-MILLRACE_INLINE std::string with_commas(std::uint64_t n) {
+MILLRACE_RARE std::string with_commas(std::uint64_t n) {
   const std::string digits = std::to_string(n);
   std::string text;   // grows at its end: g++ 12 warns of text.insert() at -O3
   for (std::size_t i = 0; i < digits.size(); ++i) {
@@ -31,7 +31,7 @@ MILLRACE_INLINE stage_passage& stage_passages::add(const std::string& kind, stag
   return stages_.emplace_back(kind + " " + std::to_string(before + 1), traits.may_buffer);
 }
 
-MILLRACE_INLINE stage_passages::pass stage_passages::close_pass(bool describe) {
+MILLRACE_RARE stage_passages::pass stage_passages::close_pass(bool describe) {
   pass result;
   for (stage_passage& s : stages_) {
     stage_passage::counts c;
@@ -55,7 +55,7 @@ MILLRACE_INLINE stage_passages::pass stage_passages::close_pass(bool describe) {
   return result;
 }
 
-MILLRACE_INLINE setup_error too_few_rows_error(const pass_rows& of, const stage_passages::pass& pass) {
+MILLRACE_RARE setup_error too_few_rows_error(const pass_rows& of, const stage_passages::pass& pass) {
   const std::string counts = pass.text.empty() ? "" : ": " + pass.text;
   if (of.rows > 0)
     return {"an epoch has only " + std::to_string(of.rows) + " samples, fewer than the batch size of " +

@@ -39,7 +39,7 @@ MILLRACE_INLINE std::uint64_t chosen_samples::id_of(std::uint64_t shard, std::ui
   return earlier == 0 ? id : combine_keys(combine_keys(id, repeats_stream), earlier);
 }
 
-MILLRACE_INLINE choice_search::choice_search(const sample_choice& choice)
+MILLRACE_RARE choice_search::choice_search(const sample_choice& choice)
     : choice_(&choice),
       only_(search_for(choice.only ? choice.only->keys() : nullptr)),
       without_(search_for(choice.without.keys())) {}
@@ -68,7 +68,7 @@ MILLRACE_INLINE chosen_samples choice_search::choose(const shard_index& index, s
   return chosen_samples(counts);
 }
 
-MILLRACE_INLINE std::string choice_search::text(std::uint64_t positions, std::uint64_t samples) const {
+MILLRACE_RARE std::string choice_search::text(std::uint64_t positions, std::uint64_t samples) const {
   const std::string fields = choice_->having.text();
   if (samples > 0 && lacking_ == samples)
     throw setup_error("no sample is chosen: 0 of " + std::to_string(samples) + " samples have " + fields,
@@ -91,7 +91,7 @@ MILLRACE_INLINE bool choice_search::has_fields(const shard_index& index, const i
   return present == choice_->having.all_bits();
 }
 
-MILLRACE_INLINE std::string choice_search::missing() const {
+MILLRACE_RARE std::string choice_search::missing() const {
   std::string text;
   append_missing(text, ".only", only_);
   append_missing(text, ".without", without_);
@@ -101,7 +101,7 @@ MILLRACE_INLINE std::string choice_search::missing() const {
   return text + ", ...";
 }
 
-MILLRACE_INLINE std::string choice_search::advice() const {
+MILLRACE_RARE std::string choice_search::advice() const {
   const std::string_view absent = first_missing(only_).empty() ? first_missing(without_) : first_missing(only_);
   const std::string_view of_shard = keys_.empty() ? std::string_view() : std::string_view(keys_.front());
   const auto has = [&](std::string_view key) {   // among the first keys
@@ -122,7 +122,7 @@ MILLRACE_INLINE std::string choice_search::advice() const {
   return "Compare the lists with the keys that examples/inspect --keys shows";
 }
 
-MILLRACE_INLINE std::string_view choice_search::first_missing(const key_search& search) noexcept {
+MILLRACE_RARE std::string_view choice_search::first_missing(const key_search& search) noexcept {
   const auto at = std::find(search.matched.begin(), search.matched.end(), false);
   return at == search.matched.end() ? std::string_view()
                                     : search.keys->key(static_cast<std::size_t>(at - search.matched.begin()));
@@ -139,7 +139,7 @@ MILLRACE_INLINE bool choice_search::match(key_search& search, std::string_view k
   return true;
 }
 
-MILLRACE_INLINE void choice_search::append_missing(std::string& text, const char* option, const key_search& search) {
+MILLRACE_RARE void choice_search::append_missing(std::string& text, const char* option, const key_search& search) {
   const auto count = static_cast<std::size_t>(std::count(search.matched.begin(), search.matched.end(), false));
   if (count == 0) return;
   const auto first = static_cast<std::size_t>(std::find(search.matched.begin(), search.matched.end(), false) -

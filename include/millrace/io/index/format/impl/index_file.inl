@@ -24,7 +24,7 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-MILLRACE_INLINE std::string index_path(const std::string& shard, const index_file_options& options) {
+MILLRACE_RARE std::string index_path(const std::string& shard, const index_file_options& options) {
   const std::string_view ending = index_ending;
   if (options.cache_folder.empty()) return shard + std::string(ending);
   const std::unique_ptr<char, decltype(&std::free)> absolute(
@@ -36,19 +36,19 @@ MILLRACE_INLINE std::string index_path(const std::string& shard, const index_fil
          std::string(ending);
 }
 
-MILLRACE_INLINE void fail_index(std::string_view problem, int reason, const std::string& path) {
+MILLRACE_RARE void fail_index(std::string_view problem, int reason, const std::string& path) {
   throw io_error(std::string(problem) + ": " + reason_of(reason), "Check the file and its permissions, or name another "
                  "folder for indexes", {.stage = "index", .shard = path});
 }
 
-MILLRACE_INLINE unique_fd open_index(const std::string& path, int flags) noexcept {
+MILLRACE_RARE unique_fd open_index(const std::string& path, int flags) noexcept {
   int file = -1;
   do file = posix_files::open(path.c_str(), flags | O_NONBLOCK, 0666);
   while (file == -1 && errno == EINTR);
   return unique_fd(file);
 }
 
-MILLRACE_INLINE bool read_index(const unique_fd& file, std::uint64_t offset_bytes,
+MILLRACE_RARE bool read_index(const unique_fd& file, std::uint64_t offset_bytes,
                                 std::span<std::byte> buffer) noexcept {
   errno = 0;
   while (!buffer.empty()) {
@@ -62,7 +62,7 @@ MILLRACE_INLINE bool read_index(const unique_fd& file, std::uint64_t offset_byte
   return true;
 }
 
-MILLRACE_INLINE std::pair<index_file_state, std::string> read_index_head(const unique_fd& file, const std::string& path,
+MILLRACE_RARE std::pair<index_file_state, std::string> read_index_head(const unique_fd& file, const std::string& path,
     const shard_identity& shard, index_front& front) {
   using enum index_file_state;
   const index_head& head = front.head;
@@ -91,7 +91,7 @@ MILLRACE_INLINE std::pair<index_file_state, std::string> read_index_head(const u
   return {good, {}};
 }
 
-MILLRACE_INLINE loaded_index load_open_index(const unique_fd& file, const std::string& path,
+MILLRACE_RARE loaded_index load_open_index(const unique_fd& file, const std::string& path,
                                              const shard_identity& shard) {
   loaded_index result;
   index_front front;
@@ -121,7 +121,7 @@ MILLRACE_INLINE loaded_index load_open_index(const unique_fd& file, const std::s
   return result;
 }
 
-MILLRACE_INLINE shard_identity identify_shard(const std::string& path, const storage& at) {
+MILLRACE_RARE shard_identity identify_shard(const std::string& path, const storage& at) {
   if (!at.is_local()) {
     const auto stamp = find_stamp(at, path);
     if (!stamp)
@@ -135,14 +135,14 @@ MILLRACE_INLINE shard_identity identify_shard(const std::string& path, const sto
   return {.size_bytes = static_cast<std::uint64_t>(status.st_size), .modified_ns = modified_ns(status)};
 }
 
-MILLRACE_INLINE loaded_index load_index(const std::string& path, const shard_identity& shard) {
+MILLRACE_RARE loaded_index load_index(const std::string& path, const shard_identity& shard) {
   const unique_fd file = open_index(path, O_RDONLY);
   if (file.get() != -1) return load_open_index(file, path, shard);
   if (errno != ENOENT) fail_index("cannot open the index", errno, path);
   return {.state = index_file_state::missing, .reason = "it does not exist"};
 }
 
-MILLRACE_INLINE loaded_index load_index_without_shard(const std::string& path) {
+MILLRACE_RARE loaded_index load_index_without_shard(const std::string& path) {
   const unique_fd file = open_index(path, O_RDONLY);
   index_head head;
   if (file.get() == -1 || !read_index(file, 0, std::as_writable_bytes(std::span(&head, 1))))
@@ -150,7 +150,7 @@ MILLRACE_INLINE loaded_index load_index_without_shard(const std::string& path) {
   return load_open_index(file, path, head.identity());
 }
 
-MILLRACE_INLINE index_summary summarize_open_index(const unique_fd& file, const std::string& path,
+MILLRACE_RARE index_summary summarize_open_index(const unique_fd& file, const std::string& path,
                                                    const shard_identity& shard) {
   index_front front;
   const index_head& head = front.head;
@@ -164,7 +164,7 @@ MILLRACE_INLINE index_summary summarize_open_index(const unique_fd& file, const 
           .index_bytes = front.has_entries() ? front.bytes_before_entries() : sizeof head + head.counts.all_bytes()};
 }
 
-MILLRACE_INLINE index_summary summarize_index(const std::string& path, const shard_identity& shard) {
+MILLRACE_RARE index_summary summarize_index(const std::string& path, const shard_identity& shard) {
   const unique_fd file = open_index(path, O_RDONLY);
   if (file.get() == -1) {
     if (errno != ENOENT) fail_index("cannot open the index", errno, path);
@@ -185,7 +185,7 @@ MILLRACE_INLINE std::uint64_t bytes_before_entries(std::span<const std::byte> fi
 
 /// Returns a file in memory that contains an index file up to its entries, and has the size of the complete index file.
 /// Returns no file if the index does not exist. The first request fetches `front_bytes`.
-MILLRACE_INLINE unique_fd copy_of_stored(const storage& at, const std::string& name, std::size_t front_bytes,
+MILLRACE_RARE unique_fd copy_of_stored(const storage& at, const std::string& name, std::size_t front_bytes,
                                          bool heads_only) {
   const auto file = at->open_front(name, front_bytes);
   if (!file) return unique_fd(-1);
@@ -213,12 +213,12 @@ MILLRACE_INLINE unique_fd copy_of_stored(const storage& at, const std::string& n
 }
 
 /// Returns the size and time of the shard as recorded in its index.
-MILLRACE_INLINE shard_identity recorded_identity(const unique_fd& copy) {
+MILLRACE_RARE shard_identity recorded_identity(const unique_fd& copy) {
   index_head head;
   return read_index(copy, 0, std::as_writable_bytes(std::span(&head, 1))) ? head.identity() : shard_identity();
 }
 
-MILLRACE_INLINE loaded_index load_stored_index(const storage& at, const std::string& shard, std::uint64_t file_bytes) {
+MILLRACE_RARE loaded_index load_stored_index(const storage& at, const std::string& shard, std::uint64_t file_bytes) {
   constexpr std::uint64_t usual_bytes = 64 << 10, largest_bytes = 64 << 20;   // maximum memory of one request
   const std::string name = shard + std::string(index_ending);
   const std::uint64_t front = std::min(file_bytes == 0 ? usual_bytes : file_bytes, largest_bytes);
@@ -232,7 +232,7 @@ MILLRACE_INLINE loaded_index load_stored_index(const storage& at, const std::str
   return result;
 }
 
-MILLRACE_INLINE index_summary summarize_stored_index(const storage& at, const std::string& shard) {
+MILLRACE_RARE index_summary summarize_stored_index(const storage& at, const std::string& shard) {
   const std::string name = shard + std::string(index_ending);
   const unique_fd copy = copy_of_stored(at, name, sizeof(index_front), true);
   if (copy.get() == -1) return {};
@@ -243,7 +243,7 @@ MILLRACE_INLINE index_summary summarize_stored_index(const storage& at, const st
 }
 
 /// Appends a range of a file.
-MILLRACE_INLINE void append_from(const unique_fd& file, byte_range range, const std::string& path,
+MILLRACE_RARE void append_from(const unique_fd& file, byte_range range, const std::string& path,
                                  atomic_file<>& to) {
   std::vector<std::byte> piece(static_cast<std::size_t>(std::min<std::uint64_t>(range.size_bytes, 1 << 20)));
   while (range.size_bytes > 0) {
@@ -256,7 +256,7 @@ MILLRACE_INLINE void append_from(const unique_fd& file, byte_range range, const 
 }
 
 /// Opens and locks the index file. Creates the file if it does not exist. The lock lasts until the file is closed.
-MILLRACE_INLINE unique_fd lock_current(const std::string& path) {
+MILLRACE_RARE unique_fd lock_current(const std::string& path) {
   for (;;) {
     // A new file is never created through a link, because the author of the data set could have set its target.
     unique_fd file = open_index(path, O_RDWR);
@@ -286,7 +286,7 @@ MILLRACE_INLINE bool merge_checksums(const shard_index& before, shard_index& ind
 }
 
 /// Replaces the file `before` with a file for `index`. If `entries` is null, copies the entries of `before`.
-MILLRACE_INLINE void replace_index(const unique_fd& before, const std::string& path, const shard_index& index,
+MILLRACE_RARE void replace_index(const unique_fd& before, const std::string& path, const shard_index& index,
                                    const entry_pieces* entries) {
   try {
     atomic_file<> replacement(path);
@@ -299,7 +299,7 @@ MILLRACE_INLINE void replace_index(const unique_fd& before, const std::string& p
   }
 }
 
-MILLRACE_INLINE stored_index store_index(const std::string& path, shard_index& index, const entry_pieces* entries) {
+MILLRACE_RARE stored_index store_index(const std::string& path, shard_index& index, const entry_pieces* entries) {
   stored_index result;
   if (index.state() == shard_index::shard_state::compressed) return result;
   const unique_fd file = lock_current(path);
@@ -315,7 +315,7 @@ MILLRACE_INLINE stored_index store_index(const std::string& path, shard_index& i
   return result;
 }
 
-MILLRACE_INLINE void remove_abandoned_indexes(const std::string& path) {
+MILLRACE_RARE void remove_abandoned_indexes(const std::string& path) {
   const std::string folder = path.substr(0, path.rfind('/') + 1);   // without a slash, npos + 1 is 0
   remove_abandoned_files(folder, posix_files(), [](std::string_view name) { return name.ends_with(index_ending); });
 }

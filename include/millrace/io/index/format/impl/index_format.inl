@@ -27,7 +27,7 @@ MILLRACE_INLINE std::uint64_t entries_begin_at(const index_counts& counts) noexc
   return index_front{.head = {.version = index_head::with_entries, .counts = counts}}.bytes_before_entries();
 }
 
-MILLRACE_INLINE shard_index::shard_facts index_head::facts() const noexcept {
+MILLRACE_RARE shard_index::shard_facts index_head::facts() const noexcept {
   const bool marked = state != complete_without_marker;
   return {.state = marked ? state : shard_index::shard_state::complete, .identity = identity(),
           .fingerprint = fingerprint,
@@ -37,7 +37,7 @@ MILLRACE_INLINE shard_index::shard_facts index_head::facts() const noexcept {
                        .unconverted_names = unconverted_names, .missing_end_markers = marked ? 0U : 1U}};
 }
 
-MILLRACE_INLINE std::vector<std::byte> index_bytes(const shard_index& index) {
+MILLRACE_RARE std::vector<std::byte> index_bytes(const shard_index& index) {
   const index_columns& columns = index.columns();
   const shard_index::shard_facts& facts = index.facts();
   const shard_counters& c = facts.counters;

@@ -19,7 +19,7 @@ inline constexpr std::string_view set_index_mark = "millrace set index 1\n";
 inline constexpr std::uint64_t longest_shard_bytes = std::uint64_t{2} << 40;   // maximum size of a shard with an index
 
 /// Appends text with its blanks and non-printable bytes written as %XX.
-MILLRACE_INLINE void append_escaped(std::string& to, std::string_view text) {
+MILLRACE_RARE void append_escaped(std::string& to, std::string_view text) {
   for (const char c : text) {
     if (c > ' ' && c <= '~' && c != '%') to += c;
     else to += "%" + hex(static_cast<unsigned char>(c), 2);
@@ -27,12 +27,12 @@ MILLRACE_INLINE void append_escaped(std::string& to, std::string_view text) {
 }
 
 /// Returns whether append_escaped() leaves a text unchanged.
-MILLRACE_INLINE bool is_plain(std::string_view text) noexcept {
+MILLRACE_RARE bool is_plain(std::string_view text) noexcept {
   return std::all_of(text.begin(), text.end(), [](char c) { return c > ' ' && c <= '~' && c != '%'; });
 }
 
 /// Reverses append_escaped(). Returns nothing if append_escaped() cannot have written `text`.
-MILLRACE_INLINE std::optional<std::string> unescaped(std::string_view text) {
+MILLRACE_RARE std::optional<std::string> unescaped(std::string_view text) {
   if (is_plain(text)) return std::string(text);
   std::string plain;
   plain.reserve(text.size());
@@ -52,7 +52,7 @@ MILLRACE_INLINE std::optional<std::string> unescaped(std::string_view text) {
 }
 
 /// Returns the number of slashes in a name.
-MILLRACE_INLINE std::size_t slashes_of(std::string_view name) noexcept {
+MILLRACE_RARE std::size_t slashes_of(std::string_view name) noexcept {
   return static_cast<std::size_t>(std::count(name.begin(), name.end(), '/'));
 }
 
@@ -150,7 +150,7 @@ class set_index_parser {
   std::size_t at_ = 0;
 };
 
-MILLRACE_INLINE set_index::set_index(std::vector<set_index_shard> shards) : text_(set_index_mark) {
+MILLRACE_RARE set_index::set_index(std::vector<set_index_shard> shards) : text_(set_index_mark) {
   std::sort(shards.begin(), shards.end(), [](const auto& a, const auto& b) { return a.name < b.name; });
   for (const set_index_shard& s : shards) {
     lines_.push_back(static_cast<std::uint32_t>(text_.size()));
@@ -168,42 +168,42 @@ MILLRACE_INLINE set_index::set_index(std::vector<set_index_shard> shards) : text
   text_ += "end " + std::to_string(lines_.size()) + " " + hex(checksum, 8) + "\n";
 }
 
-MILLRACE_INLINE bool set_index::has_mark(std::string_view text) noexcept {
+MILLRACE_RARE bool set_index::has_mark(std::string_view text) noexcept {
   const std::string_view of_any_version = set_index_mark.substr(0, set_index_mark.find_first_of("0123456789"));
   return text.starts_with(of_any_version);
 }
 
-MILLRACE_INLINE set_index set_index::parse(std::string text, const std::string& path) {
+MILLRACE_RARE set_index set_index::parse(std::string text, const std::string& path) {
   checked result = set_index_parser(text, path).check();
   result.text = std::move(text);
   return set_index(std::move(result));
 }
 
-MILLRACE_INLINE std::vector<set_index_shard> set_index::shards() const {
+MILLRACE_RARE std::vector<set_index_shard> set_index::shards() const {
   std::vector<set_index_shard> all;
   all.reserve(size());
   for (std::size_t i = 0; i < size(); ++i) all.push_back(decoded(i));
   return all;
 }
 
-MILLRACE_INLINE std::string_view set_index::line(std::size_t shard) const noexcept {
+MILLRACE_RARE std::string_view set_index::line(std::size_t shard) const noexcept {
   const std::string_view rest = std::string_view(text_).substr(lines_[shard]);
   return rest.substr(0, rest.find('\n') + 1);
 }
 
-MILLRACE_INLINE set_index_shard set_index::decoded(std::size_t shard) const {
+MILLRACE_RARE set_index_shard set_index::decoded(std::size_t shard) const {
   const std::string unnamed;
   return set_index_parser(line(shard), unnamed).shard();
 }
 
-MILLRACE_INLINE int set_index::compare_name(std::size_t shard, std::string_view with) const {
+MILLRACE_RARE int set_index::compare_name(std::size_t shard, std::string_view with) const {
   std::string_view name = line(shard);
   name.remove_suffix(1);
   name.remove_prefix(name.rfind(' ') + 1);
   return name.find('%') == std::string_view::npos ? name.compare(with) : unescaped(name)->compare(with);
 }
 
-MILLRACE_INLINE std::optional<set_index_shard> set_index::find_from(std::size_t& nearby,
+MILLRACE_RARE std::optional<set_index_shard> set_index::find_from(std::size_t& nearby,
                                                                     std::string_view shard) const {
   const auto remove_folder = [&shard] { shard.remove_prefix(shard.find('/') + 1); };
   std::size_t slashes = slashes_of(shard);
@@ -222,7 +222,7 @@ MILLRACE_INLINE std::optional<set_index_shard> set_index::find_from(std::size_t&
   return std::nullopt;
 }
 
-MILLRACE_INLINE std::string_view common_folder(const name_list& names) noexcept {
+MILLRACE_RARE std::string_view common_folder(const name_list& names) noexcept {
   if (names.size() == 0) return {};
   std::string_view common = names.view(0);
   for (std::size_t i = 1; i < names.size(); ++i) {

@@ -33,12 +33,12 @@ MILLRACE_INLINE void shard_index_builder::end_sample_before(std::string_view nam
   if (open_ && begins_other_sample(name, open_key())) close_sample();
 }
 
-MILLRACE_INLINE shard_index shard_index_builder::finish() {
+MILLRACE_RARE shard_index shard_index_builder::finish() {
   if (open_) close_sample();
   return pack({});
 }
 
-MILLRACE_INLINE shard_index shard_index_builder::finish_damaged(const error& damage) {
+MILLRACE_RARE shard_index shard_index_builder::finish_damaged(const error& damage) {
   facts_.state = shard_index::shard_state::damaged;
   facts_.damage_offset_bytes = damage.where().offset_bytes;
   facts_.resume_offset_bytes = open_                    ? tar_block_bytes * std::uint64_t{sample_blocks_.back()}
@@ -53,7 +53,7 @@ MILLRACE_INLINE std::uint32_t shard_index_builder::block_of(std::uint64_t offset
   return static_cast<std::uint32_t>(block);
 }
 
-MILLRACE_INLINE void shard_index_builder::too_large() {
+MILLRACE_RARE void shard_index_builder::too_large() {
     throw setup_error("the shard is larger than an index can describe (2 TiB, 2^32 - 2 members, 4 GiB of names)",
                       "Write smaller shards");
   }

@@ -19,12 +19,12 @@
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 /// Returns whether an index file exists.
-MILLRACE_INLINE bool has_index_file(const std::string& path, const index_file_options& files) noexcept {
+MILLRACE_RARE bool has_index_file(const std::string& path, const index_file_options& files) noexcept {
   struct ::stat status {};
   return files.can_store() && posix_files::stat_path(path.c_str(), status) == 0;
 }
 
-MILLRACE_INLINE index_builder::index_builder(std::span<const std::string> shards, const index_build_options& options)
+MILLRACE_RARE index_builder::index_builder(std::span<const std::string> shards, const index_build_options& options)
     : shards_(shards), options_(options),
       terminal_(options.notices && options.notices->prints() && prints_to_terminal()) {
   result_.indexes.resize(shards.size());
@@ -33,7 +33,7 @@ MILLRACE_INLINE index_builder::index_builder(std::span<const std::string> shards
   to_scan_.resize(shards.size());
 }
 
-MILLRACE_INLINE shard_indexes index_builder::run() {
+MILLRACE_RARE shard_indexes index_builder::run() {
   if (options_.store && !options_.files.cache_folder.empty())
     posix_files::make_folder(options_.files.cache_folder.c_str());   // on failure, writing an index reports it
   slow_step step("reads and builds indexes", {.items = shards_.size(), .only_stalls = options_.notices != nullptr,
@@ -59,7 +59,7 @@ MILLRACE_INLINE shard_indexes index_builder::run() {
   return std::move(result_);
 }
 
-MILLRACE_INLINE void index_builder::for_each_shard(step act) {
+MILLRACE_RARE void index_builder::for_each_shard(step act) {
   next_ = 0;
   std::vector<std::thread> others;
   const auto join = [&others] {
@@ -77,7 +77,7 @@ MILLRACE_INLINE void index_builder::for_each_shard(step act) {
   if (failure_) std::rethrow_exception(failure_);
 }
 
-MILLRACE_INLINE void index_builder::work(step act) noexcept {
+MILLRACE_RARE void index_builder::work(step act) noexcept {
   std::optional<block_pool> pool;
   for (;;) {
     const std::size_t shard = next_.fetch_add(1);
@@ -96,13 +96,13 @@ MILLRACE_INLINE void index_builder::work(step act) noexcept {
   }
 }
 
-MILLRACE_INLINE void index_builder::query_storage(std::size_t shard, block_pool&) {
+MILLRACE_RARE void index_builder::query_storage(std::size_t shard, block_pool&) {
   const std::string index_file = index_path(shards_[shard], options_.files);
   if (has_index_file(index_file, options_.files) || add_stored_head(shard)) return;
   to_scan_[shard] = identify(shard, index_file);
 }
 
-MILLRACE_INLINE void index_builder::report_scan() const {
+MILLRACE_RARE void index_builder::report_scan() const {
   const std::size_t request_bytes = options_.files.storage->request_bytes();
   std::uint64_t bytes = 0, requests = 0;
   std::size_t shards = 0;
@@ -123,7 +123,7 @@ MILLRACE_INLINE void index_builder::report_scan() const {
                "shards: .index = mr::index::off"});
 }
 
-MILLRACE_INLINE void index_builder::process(std::size_t shard, block_pool& pool) {
+MILLRACE_RARE void index_builder::process(std::size_t shard, block_pool& pool) {
   const std::string index_file = index_path(shards_[shard], options_.files);
   const bool stored = !options_.files.storage.is_local();
   const auto identity = to_scan_[shard] ? to_scan_[shard] : identify(shard, index_file);
@@ -138,7 +138,7 @@ MILLRACE_INLINE void index_builder::process(std::size_t shard, block_pool& pool)
   add(shard, std::move(result));
 }
 
-MILLRACE_INLINE std::optional<shard_identity> index_builder::identify(std::size_t shard,
+MILLRACE_RARE std::optional<shard_identity> index_builder::identify(std::size_t shard,
                                                                       const std::string& index_file) {
   try {
     return identify_shard(shards_[shard], options_.files.storage);
@@ -148,7 +148,7 @@ MILLRACE_INLINE std::optional<shard_identity> index_builder::identify(std::size_
   }
 }
 
-MILLRACE_INLINE bool index_builder::add_older(std::size_t shard, const std::string& index_file) {
+MILLRACE_RARE bool index_builder::add_older(std::size_t shard, const std::string& index_file) {
   if (!options_.older_of_damaged || !options_.files.can_store()) return false;
   shard_index older = load_index_without_shard(index_file).index;
   if (older.state() != shard_index::shard_state::complete || older.samples() == 0) return false;
@@ -156,7 +156,7 @@ MILLRACE_INLINE bool index_builder::add_older(std::size_t shard, const std::stri
   return true;
 }
 
-MILLRACE_INLINE std::optional<loaded_index> index_builder::load_file(std::size_t shard, const std::string& index_file,
+MILLRACE_RARE std::optional<loaded_index> index_builder::load_file(std::size_t shard, const std::string& index_file,
                                                                      const shard_identity& identity) {
   if (!options_.files.can_store()) return loaded_index();
   try {
@@ -173,7 +173,7 @@ MILLRACE_INLINE std::optional<loaded_index> index_builder::load_file(std::size_t
   }
 }
 
-MILLRACE_INLINE index_result index_builder::build(std::size_t shard, const std::string& index_file,
+MILLRACE_RARE index_result index_builder::build(std::size_t shard, const std::string& index_file,
                                                  const shard_identity& identity, const loaded_index& before,
                                                  block_pool& pool) {
   const bool touched = before.state == index_file_state::touched;
@@ -189,7 +189,7 @@ MILLRACE_INLINE index_result index_builder::build(std::size_t shard, const std::
   return result;
 }
 
-MILLRACE_INLINE void index_builder::compare_with_older(const std::string& index_file, index_result& result) const {
+MILLRACE_RARE void index_builder::compare_with_older(const std::string& index_file, index_result& result) const {
   if (!options_.files.can_store()) return;
   shard_index older = load_index_without_shard(index_file).index;
   if (older.state() != shard_index::shard_state::complete || older.samples() <= result.index.samples() ||
@@ -199,7 +199,7 @@ MILLRACE_INLINE void index_builder::compare_with_older(const std::string& index_
   if (options_.older_of_damaged) result.index = std::move(older);
 }
 
-MILLRACE_INLINE void index_builder::try_to_add_entries(const std::string& path, const std::string& index_file,
+MILLRACE_RARE void index_builder::try_to_add_entries(const std::string& path, const std::string& index_file,
                                                        index_result& result) {
   try {
     add_entries(path, index_file, result.index);
@@ -210,7 +210,7 @@ MILLRACE_INLINE void index_builder::try_to_add_entries(const std::string& path, 
   }
 }
 
-MILLRACE_INLINE void index_builder::add_entries(const std::string& path, const std::string& index_file,
+MILLRACE_RARE void index_builder::add_entries(const std::string& path, const std::string& index_file,
                                                 shard_index& index) {
   if (index.state() == shard_index::shard_state::compressed) return;
   // Throws before all payloads are read, if the index cannot be written.
@@ -230,7 +230,7 @@ MILLRACE_INLINE void index_builder::add_entries(const std::string& path, const s
   result_.counts.entries_unreadable += result.unreadable;
 }
 
-MILLRACE_INLINE bool index_builder::add_stored_head(std::size_t shard) {
+MILLRACE_RARE bool index_builder::add_stored_head(std::size_t shard) {
   try {
     const index_summary head = summarize_stored_index(options_.files.storage, shards_[shard]);
     if (head.state != index_file_state::good || !head.shard_is_complete || needs_entries(head.entries_built))
@@ -242,7 +242,7 @@ MILLRACE_INLINE bool index_builder::add_stored_head(std::size_t shard) {
   }
 }
 
-MILLRACE_INLINE void index_builder::use_stored(std::size_t shard, const shard_identity& identity,
+MILLRACE_RARE void index_builder::use_stored(std::size_t shard, const shard_identity& identity,
                                                 loaded_index& index) const {
   try {
     loaded_index stored = load_stored_index(options_.files.storage, shards_[shard]);
@@ -254,7 +254,7 @@ MILLRACE_INLINE void index_builder::use_stored(std::size_t shard, const shard_id
   }
 }
 
-MILLRACE_INLINE void index_builder::add(std::size_t shard, index_result&& result) {
+MILLRACE_RARE void index_builder::add(std::size_t shard, index_result&& result) {
   auto index = std::make_shared<shard_index>(std::move(result.index));
   if (options_.plain_only && index->state() == shard_index::shard_state::compressed)
     throw compressed_shard(shards_[shard]);
@@ -281,14 +281,14 @@ MILLRACE_INLINE void index_builder::add(std::size_t shard, index_result&& result
   show_progress(false);
 }
 
-MILLRACE_INLINE void index_builder::store(const std::string& index_file, shard_index& index,
+MILLRACE_RARE void index_builder::store(const std::string& index_file, shard_index& index,
                                           const entry_pieces* entries) {
   if (!options_.files.can_store()) return;   // no folder for indexes
   clean_folder_of(index_file);
   store_index(index_file, index, entries);
 }
 
-MILLRACE_INLINE void index_builder::clean_folder_of(const std::string& index_file) {
+MILLRACE_RARE void index_builder::clean_folder_of(const std::string& index_file) {
   {
     const std::lock_guard lock(mutex_);
     if (!cleaned_.insert(index_file.substr(0, index_file.rfind('/') + 1)).second) return;   // npos + 1 is 0
@@ -296,7 +296,7 @@ MILLRACE_INLINE void index_builder::clean_folder_of(const std::string& index_fil
   remove_abandoned_indexes(index_file);
 }
 
-MILLRACE_INLINE void index_builder::add_head(std::size_t shard, const index_summary& head) {
+MILLRACE_RARE void index_builder::add_head(std::size_t shard, const index_summary& head) {
   const std::lock_guard lock(mutex_);
   result_.heads[shard] = head;
   ++result_.counts.loaded;
@@ -305,7 +305,7 @@ MILLRACE_INLINE void index_builder::add_head(std::size_t shard, const index_summ
   ++done_;
 }
 
-MILLRACE_INLINE shard_index index_builder::scan(const std::string& path, const shard_identity& identity,
+MILLRACE_RARE shard_index index_builder::scan(const std::string& path, const shard_identity& identity,
                                                 block_pool& pool) const {
   const storage& at = options_.files.storage;
   const auto source = open_file(at, path);
@@ -321,7 +321,7 @@ MILLRACE_INLINE shard_index index_builder::scan(const std::string& path, const s
   return index;
 }
 
-MILLRACE_INLINE void index_builder::count(const shard_index& index, index_file_state before) noexcept {
+MILLRACE_RARE void index_builder::count(const shard_index& index, index_file_state before) noexcept {
   index_build_counts& c = result_.counts;
   using enum index_file_state;
   if (index.state() == shard_index::shard_state::compressed) ++c.compressed;
@@ -335,7 +335,7 @@ MILLRACE_INLINE void index_builder::count(const shard_index& index, index_file_s
   c.samples += index.samples();
 }
 
-MILLRACE_INLINE void index_builder::show_progress(bool last) {
+MILLRACE_RARE void index_builder::show_progress(bool last) {
   if (!options_.notices) return;
   const std::int64_t now_ns = read_clock_ns(CLOCK_MONOTONIC);
   const std::int64_t pause_ns = !shown_once_ ? 1'000'000'000 : terminal_ ? 250'000'000 : 10'000'000'000;
@@ -361,17 +361,17 @@ MILLRACE_INLINE void index_builder::show_progress(bool last) {
   shown_once_ = true;
 }
 
-MILLRACE_INLINE shard_indexes build_indexes(std::span<const std::string> shards, const index_build_options& options) {
+MILLRACE_RARE shard_indexes build_indexes(std::span<const std::string> shards, const index_build_options& options) {
   return index_builder(shards, options).run();
 }
 
-MILLRACE_INLINE void report_index_trouble(notice_outlet& to, const std::string& problem, std::string_view reason) {
+MILLRACE_RARE void report_index_trouble(notice_outlet& to, const std::string& problem, std::string_view reason) {
   if (const std::string_view program = "millrace: "; reason.starts_with(program)) reason.remove_prefix(program.size());
   to.deliver({.kind = notice_kind::index, .severity = notice_severity::warning,
               .text = problem + ": " + std::string(reason)});
 }
 
-MILLRACE_INLINE std::shared_ptr<shard_index> index_of(const std::string& shard, const index_summary& head,
+MILLRACE_RARE std::shared_ptr<shard_index> index_of(const std::string& shard, const index_summary& head,
                                                       index_build_options options) {
   const auto is_same = [&head](const shard_index& index) {
     return index.identity().size_bytes == head.shard.size_bytes && index.fingerprint() == head.fingerprint &&

@@ -13,7 +13,7 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-MILLRACE_INLINE shard_data::shard_data(name_list names, shard_data_options options,
+MILLRACE_RARE shard_data::shard_data(name_list names, shard_data_options options,
                                        notice_outlet* startup_notices)
     : names_(std::move(names)),
       options_(std::move(options)), notices_(options_.notice), damaged_(options_.damaged_shards_at_most),
@@ -50,7 +50,7 @@ MILLRACE_INLINE shard_data::shard_data(name_list names, shard_data_options optio
   if (options_.choice.is_set()) choose(std::exchange(options_.choice, {}), notices);
 }
 
-MILLRACE_INLINE void shard_data::choose(const sample_choice& choice, notice_outlet& notices) {
+MILLRACE_RARE void shard_data::choose(const sample_choice& choice, notice_outlet& notices) {
   load_indexes(notices);
   choice_search search(choice);
   for (std::size_t i = 0; i < names_.size(); ++i) {
@@ -79,7 +79,7 @@ MILLRACE_INLINE std::uint64_t shard_data::size_bytes() const noexcept {
                                     static_cast<double>(stored_samples_));
 }
 
-MILLRACE_INLINE shard_data::~shard_data() {
+MILLRACE_RARE shard_data::~shard_data() {
   if (shared_) shared_->files.remove_all(this);
   std::optional<std::string> cleaned;
   for (std::size_t i = 0; i < names_.size(); ++i) try {
@@ -89,7 +89,7 @@ MILLRACE_INLINE shard_data::~shard_data() {
     }
 }
 
-MILLRACE_INLINE void shard_data::store_learned(std::size_t shard, std::optional<std::string>& cleaned) {
+MILLRACE_RARE void shard_data::store_learned(std::size_t shard, std::optional<std::string>& cleaned) {
   try {
     shard_index* const index = shards_[shard].index();
     if (!index || !options_.files.can_store() || shards_[shard].is_damaged() || index->entries().in_storage) return;
@@ -103,13 +103,13 @@ MILLRACE_INLINE void shard_data::store_learned(std::size_t shard, std::optional<
   }
 }
 
-MILLRACE_INLINE error_location shard_data::location_of(const located_sample& s) const {
+MILLRACE_RARE error_location shard_data::location_of(const located_sample& s) const {
   const auto shard = static_cast<std::size_t>(s.shard);
   const indexed_sample sample = index(shard).sample(stored_number(shard, static_cast<std::uint32_t>(s.index)));
   return {.shard = names_[s.shard], .key = std::string(sample.key), .offset_bytes = sample.offset_bytes};
 }
 
-MILLRACE_INLINE std::string shard_data::start_text() const {
+MILLRACE_RARE std::string shard_data::start_text() const {
   constexpr std::size_t many_shards = 10'000;
   // Bytes for the count and the order of a shard in exact_order and its cursor.
   constexpr std::uint64_t bytes_of_order = 44;
@@ -122,7 +122,7 @@ MILLRACE_INLINE std::string shard_data::start_text() const {
          "; " + std::to_string(bytes) + " bytes of memory for each, and more for its index after its first use";
 }
 
-MILLRACE_INLINE std::vector<notice> shard_data::notices() const {
+MILLRACE_RARE std::vector<notice> shard_data::notices() const {
   std::vector<notice> all = damaged_.notices(names_.size());
   if (!missing_keys_.empty()) all.push_back({.severity = notice_severity::warning, .text = missing_keys_});
   if (!touched_.empty())
@@ -143,7 +143,7 @@ MILLRACE_INLINE void shard_data::expect_shards(std::span<const std::size_t> shar
   at->expect(names);
 }
 
-MILLRACE_INLINE std::size_t shard_data::expect(const expected_order& order) {
+MILLRACE_RARE std::size_t shard_data::expect(const expected_order& order) {
   const bool stored = std::any_of(shards_.begin(), shards_.end(), [](const indexed_shard& s) {
     return s.head.entries_in_storage && (s.head.entry_bytes > 0 || s.head.of_set_index);
   });
@@ -255,7 +255,7 @@ MILLRACE_INLINE void shard_data::announce(read_request& r, std::span<const targe
   }
 }
 
-MILLRACE_INLINE void shard_data::report_not_stored(notice_outlet& to, const std::string& problem,
+MILLRACE_RARE void shard_data::report_not_stored(notice_outlet& to, const std::string& problem,
                                                    std::string_view reason) {
   if (!std::exchange(reported_not_stored_, true)) report_index_trouble(to, problem, reason);
 }
@@ -323,7 +323,7 @@ MILLRACE_INLINE void shard_data::read_block(read_request& r, const block_name& b
   }
 }
 
-MILLRACE_INLINE bool shard_data::fail_abandoned(read_request& r, std::span<const target> targets) {
+MILLRACE_RARE bool shard_data::fail_abandoned(read_request& r, std::span<const target> targets) {
   const std::exception_ptr error = r.abandoned.of(targets.front().shard());
   if (!error) return false;
   for (const target& w : targets)
@@ -363,7 +363,7 @@ MILLRACE_INLINE void shard_data::read_now(read_request& r, std::span<const targe
   }
 }
 
-MILLRACE_INLINE void shard_data::check(std::size_t shard) {
+MILLRACE_RARE void shard_data::check(std::size_t shard) {
   if (options_.strict && shards_[shard].head.without_end_marker) {
     const auto file = open_file(options_.files.storage, names_[shard]);
     block_pool pool;

@@ -13,7 +13,7 @@
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 /// Returns the content of a set index, or nothing if the file does not exist.
-MILLRACE_INLINE std::optional<std::string> text_of_set_index(const storage& at, const std::string& name) {
+MILLRACE_RARE std::optional<std::string> text_of_set_index(const storage& at, const std::string& name) {
   constexpr std::size_t front_bytes = std::size_t{1} << 20;   // enough for ten thousand shards
   std::unique_ptr<byte_source> file;
   if (at.is_local()) file = std::make_unique<file_source>(name);
@@ -28,7 +28,7 @@ MILLRACE_INLINE std::optional<std::string> text_of_set_index(const storage& at, 
   return text;
 }
 
-MILLRACE_INLINE std::optional<set_index> load_set_index(const name_list& shards, const storage& at,
+MILLRACE_RARE std::optional<set_index> load_set_index(const name_list& shards, const storage& at,
                                                         const std::string& named) {
   if (!named.empty()) {
     auto text = text_of_set_index(at, named);
@@ -50,14 +50,14 @@ MILLRACE_INLINE std::optional<set_index> load_set_index(const name_list& shards,
 }
 
 /// Returns the head of a shard's index, from the description of the shard in a set index.
-MILLRACE_INLINE index_summary head_of(const set_index_shard& entry) {
+MILLRACE_RARE index_summary head_of(const set_index_shard& entry) {
   return {.state = index_file_state::good, .samples = static_cast<std::uint32_t>(entry.samples),
           .fingerprint = entry.fingerprint, .shard_is_complete = true, .without_end_marker = entry.without_end_marker,
           .of_set_index = true, .shard = {.size_bytes = entry.size_bytes}, .index_bytes = entry.index_bytes};
 }
 
 /// Sets the size and time of a local shard in its head. Returns false if the shard does not exist.
-MILLRACE_INLINE bool identify_local(const std::string& shard, index_summary& head) {
+MILLRACE_RARE bool identify_local(const std::string& shard, index_summary& head) {
   shard_identity now;
   try {
     now = identify_shard(shard);
@@ -72,7 +72,7 @@ MILLRACE_INLINE bool identify_local(const std::string& shard, index_summary& hea
   return true;
 }
 
-MILLRACE_INLINE shard_indexes find_shard_heads(const name_list& shards,
+MILLRACE_RARE shard_indexes find_shard_heads(const name_list& shards,
                                                const shard_heads_options& options) {
   const storage& at = options.build.files.storage;
   const auto set = load_set_index(shards, at, options.set_index);
@@ -113,7 +113,7 @@ MILLRACE_INLINE shard_indexes find_shard_heads(const name_list& shards,
   return all;
 }
 
-MILLRACE_INLINE set_index build_set_index(const std::vector<std::string>& shards, index_build_options options) {
+MILLRACE_RARE set_index build_set_index(const std::vector<std::string>& shards, index_build_options options) {
   options.heads_only = true;
   const storage& at = options.files.storage;
   const shard_indexes built = build_indexes(shards, options);

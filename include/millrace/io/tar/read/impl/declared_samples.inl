@@ -11,7 +11,7 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-MILLRACE_INLINE std::string front_of_file(const storage& at, const std::string& path, std::size_t max_bytes) {
+MILLRACE_RARE std::string front_of_file(const storage& at, const std::string& path, std::size_t max_bytes) {
   if (!at.is_local()) try {
       return front_of_stored(at, path, max_bytes).value_or(std::string());
     } catch (const io_error&) {
@@ -29,14 +29,14 @@ MILLRACE_INLINE std::string front_of_file(const storage& at, const std::string& 
   }
 }
 
-MILLRACE_INLINE std::uint64_t number_at(std::string_view text, std::size_t at) noexcept {
+MILLRACE_RARE std::uint64_t number_at(std::string_view text, std::size_t at) noexcept {
   at = std::min(text.find_first_not_of(" \t\r\n:", std::min(at, text.size())), text.size());
   std::uint64_t number = 0;
   std::from_chars(text.data() + at, text.data() + text.size(), number);
   return number;
 }
 
-MILLRACE_INLINE sample_declaration declared_samples(const std::string& shard, const storage& at) {
+MILLRACE_RARE sample_declaration declared_samples(const std::string& shard, const storage& at) {
   sample_declaration largest;
   const auto consider = [&largest](const std::string& file, std::uint64_t samples) {
     if (samples > largest.samples) largest = {samples, file};
@@ -60,7 +60,7 @@ MILLRACE_INLINE sample_declaration declared_samples(const std::string& shard, co
   return largest;
 }
 
-MILLRACE_INLINE data_error fewer_than_declared(const sample_declaration& declared, std::uint64_t count,
+MILLRACE_RARE data_error fewer_than_declared(const sample_declaration& declared, std::uint64_t count,
                                                error_location where) {
   return {"the shard ends without an end marker, and with fewer samples than " + printable(declared.file) +
               " counts: got " + std::to_string(count) + ", expected " + std::to_string(declared.samples),

@@ -62,7 +62,7 @@ MILLRACE_INLINE void gzip_inflater::consume(std::span<const std::byte>& input, s
   if (fresh > 0) std::memcpy(last_.data() + trailer_bytes - fresh, used.last(fresh).data(), fresh);
 }
 
-MILLRACE_INLINE bool gzip_inflater::trailer_is_right() {
+MILLRACE_RARE bool gzip_inflater::trailer_is_right() {
   const auto number = [this](std::size_t at) noexcept {
     std::uint32_t value = 0;
     for (std::size_t i = 4; i-- > 0;) value = value << 8 | std::to_integer<std::uint32_t>(last_[at + i]);

@@ -46,7 +46,7 @@ MILLRACE_INLINE void key_memory::grow() {
     if (digest != empty && digest % weight_ == 0) insert(digest);
 }
 
-MILLRACE_INLINE void report_returning_keys(event_counts& counts, std::uint64_t samples,
+MILLRACE_RARE void report_returning_keys(event_counts& counts, std::uint64_t samples,
                                            std::string_view shard) noexcept {
   counts.count("keys that occur again later in their shard", samples);
   try {
@@ -62,7 +62,7 @@ MILLRACE_INLINE void report_returning_keys(event_counts& counts, std::uint64_t s
   }
 }
 
-MILLRACE_INLINE std::optional<other_piece> find_other_piece(std::unique_ptr<byte_source> source, std::string_view key,
+MILLRACE_RARE std::optional<other_piece> find_other_piece(std::unique_ptr<byte_source> source, std::string_view key,
                                                             std::uint64_t own_offset_bytes, std::uint64_t max_bytes) {
   constexpr std::size_t max_text_bytes = 200;
   std::optional<other_piece> piece;

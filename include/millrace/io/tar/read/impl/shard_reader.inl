@@ -12,7 +12,7 @@ namespace millrace { inline namespace MILLRACE_ABI {
 
 namespace detail {
 
-MILLRACE_INLINE void report_missing_end_marker(event_counts& counts, std::string_view shard) noexcept {
+MILLRACE_RARE void report_missing_end_marker(event_counts& counts, std::string_view shard) noexcept {
   counts.count("shards that ended without a marker");
   try {
     counts.post({.kind = notice_kind::missing_end_marker, .severity = notice_severity::warning,
@@ -25,7 +25,7 @@ MILLRACE_INLINE void report_missing_end_marker(event_counts& counts, std::string
   }
 }
 
-MILLRACE_INLINE shard_reader open_shard_at(shard_start start, std::unique_ptr<byte_source> source, block_pool& pool,
+MILLRACE_RARE shard_reader open_shard_at(shard_start start, std::unique_ptr<byte_source> source, block_pool& pool,
                                            shard_reader_options options) {
   return {std::move(source), pool, std::move(options), std::move(start)};
 }
@@ -89,7 +89,7 @@ MILLRACE_INLINE shard_counters shard_reader::counters() const noexcept {
   return now;
 }
 
-MILLRACE_INLINE void shard_reader::report(event_counts& counts) const noexcept {
+MILLRACE_RARE void shard_reader::report(event_counts& counts) const noexcept {
   const shard_counters now = counters();
   const auto add = [&counts](const char* event, std::uint64_t times) {
     if (times > 0) counts.count(event, times);
@@ -139,7 +139,7 @@ MILLRACE_INLINE bool shard_reader::ends_open_sample() {
          detail::begins_other_sample(*tar_->certain_name(), builder_.key()) && std::exchange(sample_open_, false);
 }
 
-MILLRACE_INLINE std::optional<record> shard_reader::fail(error& e, bool sample_is_complete) {
+MILLRACE_RARE std::optional<record> shard_reader::fail(error& e, bool sample_is_complete) {
   std::optional<record> last;
   if (sample_is_complete) last = deliver();
   e.add(last_good());
@@ -148,7 +148,7 @@ MILLRACE_INLINE std::optional<record> shard_reader::fail(error& e, bool sample_i
   return last;
 }
 
-MILLRACE_INLINE void shard_reader::check_count() const {
+MILLRACE_RARE void shard_reader::check_count() const {
   const auto declared = detail::declared_samples(std::string(shard()));
   const std::uint64_t count = samples_before_ + counters_.samples + (sample_open_ ? 1 : 0);
   if (declared.samples > count)
@@ -196,7 +196,7 @@ MILLRACE_INLINE void shard_reader::read_field(std::string_view name) {
   counters_.payload_bytes += waiting_->size_bytes;
 }
 
-MILLRACE_INLINE void shard_reader::check_limits() const {
+MILLRACE_RARE void shard_reader::check_limits() const {
   const auto refuse = [this](const std::string& problem, std::uint64_t limit, const char* option) {
     throw data_error(problem + ", expected at most " + std::to_string(limit),
                      std::string("Raise ") + option + " if that value is correct; otherwise the shard is damaged",
@@ -223,11 +223,11 @@ MILLRACE_INLINE void shard_reader::count_skipped(const detail::member_name& name
   else ++counters_.names_without_dot;
 }
 
-MILLRACE_INLINE error_location shard_reader::where() const {
+MILLRACE_RARE error_location shard_reader::where() const {
   return {.stage = "tar", .shard = std::string(tar_->shard()), .key = {}, .offset_bytes = waiting_->offset_bytes};
 }
 
-MILLRACE_INLINE std::string shard_reader::last_good() const {
+MILLRACE_RARE std::string shard_reader::last_good() const {
   return samples_before_ + counters_.samples == 0 ? ", before the first sample was complete"
                                                   : ", after the last good key '" + printable(last_key_) + "'";
 }

@@ -45,7 +45,7 @@ MILLRACE_INLINE bool shard_stream::source_has_byte(std::uint64_t offset_bytes) {
   return source_->read_at(offset_bytes, {&byte, 1}) == 1;
 }
 
-MILLRACE_INLINE data_error shard_stream::too_expanded(std::uint64_t end_bytes) const {
+MILLRACE_RARE data_error shard_stream::too_expanded(std::uint64_t end_bytes) const {
   return {"the " + std::string(method_name_) + " stream expands to more than " +
               std::to_string(content_.max_expansion) + " times its size (max_expansion): got " +
               std::to_string(end_bytes) + " bytes out of " + std::to_string(source_proven_bytes_),

@@ -10,10 +10,10 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-MILLRACE_INLINE tar_reader::tar_reader(std::unique_ptr<byte_source> source, block_pool& pool)
+MILLRACE_RARE tar_reader::tar_reader(std::unique_ptr<byte_source> source, block_pool& pool)
     : tar_reader(std::move(source), pool, options{}) {}
 
-MILLRACE_INLINE tar_reader::tar_reader(std::unique_ptr<byte_source> source, block_pool& pool, options o)
+MILLRACE_RARE tar_reader::tar_reader(std::unique_ptr<byte_source> source, block_pool& pool, options o)
     : source_(o.start_bytes == 0 ? std::move(source)
                                  : std::make_unique<tail_source>(std::move(source), o.start_bytes)),
       base_bytes_(o.start_bytes == 0 ? 0 : o.start_bytes - tar_block_bytes),
@@ -55,7 +55,7 @@ MILLRACE_INLINE std::optional<tar_member> tar_reader::next() {
   return member_;
 }
 
-MILLRACE_INLINE void tar_reader::check_kind(std::string_view front) {
+MILLRACE_RARE void tar_reader::check_kind(std::string_view front) {
   if (stream_failure_) return;
   if (const auto other = foreign_to_shards(front))
     throw_damage(damage("is not a tar archive: " + std::string(stream_.compressed() ? "decompressed, " : "") +
@@ -114,7 +114,7 @@ MILLRACE_INLINE void tar_reader::read(std::span<std::byte> buffer) {
   std::memset(buffer.data() + filled, 0, buffer.size() - filled);
 }
 
-MILLRACE_INLINE void tar_reader::open() {
+MILLRACE_RARE void tar_reader::open() {
   opened_ = true;
   in_header_ = true;   // read_chunk() then stores the bytes, even if they are too few for a header
   const int result = ::archive_read_open1(handle_.get());
@@ -183,13 +183,13 @@ MILLRACE_INLINE tar_member tar_reader::describe(struct ::archive_entry* entry, c
   return member;
 }
 
-MILLRACE_INLINE void tar_reader::check_warning(std::uint64_t offset_bytes) {
+MILLRACE_RARE void tar_reader::check_warning(std::uint64_t offset_bytes) {
   if (archive_text(handle_.get()).find("can't be converted") == std::string::npos)
     fail("has a malformed header", offset_bytes);
   ++unconverted_names_;
 }
 
-MILLRACE_INLINE void tar_reader::check_end(std::uint64_t marker_at) {
+MILLRACE_RARE void tar_reader::check_end(std::uint64_t marker_at) {
   do {
     if (stream_.zeros_from_bytes() > marker_at && begins_with_header())
       throw_damage(damage("has an extended header here, but no member after it", end_marker_at_));
@@ -242,19 +242,19 @@ MILLRACE_INLINE ::la_int64_t tar_reader::skip_bytes(struct ::archive*, void* sel
   }
 }
 
-MILLRACE_INLINE void tar_reader::fail(std::string_view problem, std::uint64_t offset_bytes) {
+MILLRACE_RARE void tar_reader::fail(std::string_view problem, std::uint64_t offset_bytes) {
     if (stream_failure_) std::rethrow_exception(stream_failure_);
     const std::string reason = archive_text(handle_.get());
     throw_damage(damage(std::string(problem) + (reason.empty() ? "" : " (libarchive: " + printable(reason) + ")"),
                    offset_bytes));
   }
 
-MILLRACE_INLINE void tar_reader::throw_damage(data_error failure) {
+MILLRACE_RARE void tar_reader::throw_damage(data_error failure) {
     if (!stream_.is_sound_to_its_end()) throw late_data_error(failure.message(), failure.where());
     throw failure;
   }
 
-MILLRACE_INLINE data_error tar_reader::damage(const std::string& problem, std::uint64_t offset_bytes,
+MILLRACE_RARE data_error tar_reader::damage(const std::string& problem, std::uint64_t offset_bytes,
                                               std::string hint) const {
   return {"the shard " + problem, std::move(hint),
           {.stage = "tar", .shard = std::string(shard()), .key = {}, .offset_bytes = offset_bytes}};
