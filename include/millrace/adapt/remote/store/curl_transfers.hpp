@@ -1,7 +1,8 @@
 // Transfers of libcurl on one thread, which waits for all of their sockets by epoll.
 //
 //   mr::detail::curl_transfers transfers;
-//   curl_multi_add_handle(transfers.get(), handle);
+//   mr::detail::curl_easy handle;
+//   curl_multi_add_handle(transfers.get(), handle.get());
 //   transfers.wait(10);      // until a socket is ready, wake() was called, or 10 ms have passed
 //   transfers.transfer();    // then curl_multi_info_read(transfers.get(), &left)
 //
