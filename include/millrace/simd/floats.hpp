@@ -62,9 +62,8 @@ MILLRACE_SIMD void store_numbers(float* to, floats a, floats b) noexcept {
 }
 template <bool streams>
 MILLRACE_SIMD void store_numbers(f16* to, floats a, floats b) noexcept {
-  __m128i low = _mm256_cvtps_ph((__m256)a, _MM_FROUND_TO_NEAREST_INT);
-  __m128i high = _mm256_cvtps_ph((__m256)b, _MM_FROUND_TO_NEAREST_INT);
-  asm("" : "+x"(low), "+x"(high));   // in registers: the instruction that also stores is slower
+  const __m128i low = _mm256_cvtps_ph((__m256)a, _MM_FROUND_TO_NEAREST_INT);
+  const __m128i high = _mm256_cvtps_ph((__m256)b, _MM_FROUND_TO_NEAREST_INT);
   if constexpr (streams) {
     store_vector<true>(to, _mm256_inserti128_si256(_mm256_castsi128_si256(low), high, 1));
   } else {
