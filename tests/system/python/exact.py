@@ -213,7 +213,8 @@ def of_jax(report, module, shards):
     import numpy as np
     jax.config.update("jax_enable_x64", True)
     arrays = module.numbers(shards, BATCH, seed=7, wide=20_000, threads=1, convert=jax.dlpack.from_dlpack)
-    plain = module.numbers(shards, BATCH, seed=7, wide=20_000, threads=1)
+    # If PyTorch is imported, the default is its tensors.
+    plain = module.numbers(shards, BATCH, seed=7, wide=20_000, threads=1, convert=np.asarray)
     different = []
     for batches in itertools.zip_longest(arrays, plain):
         for name, one, other in zip(plain._session.names, *batches):
