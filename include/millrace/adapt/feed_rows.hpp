@@ -43,8 +43,8 @@ namespace millrace { inline namespace MILLRACE_ABI {
 
 namespace detail {
 
-/// Receives SIGTERM and SIGINT, which are blocked in this thread and in the threads that it starts. Another thread must
-/// block them too: a signal ends the process if any thread accepts it.
+/// Receives SIGTERM and SIGINT, which are blocked in this thread and in the threads that it starts. All other threads
+/// must block them too: a signal ends the process if any thread accepts it.
 class stop_signals {
  public:
   stop_signals() noexcept {
@@ -70,7 +70,7 @@ class stop_signals {
   sigset_t signals_{}, before_{};
 };
 
-/// Returns the session options of a feeder: rank 0 of the trainer's ranks, for all epochs.
+/// Returns the session options with which a feeder computes rows: all epochs, and the trainer's number of ranks.
 inline session_options run_of_feeder(session_options o) {
   o.world = world{.size = o.world ? o.world->size : 1};
   o.first_epoch = 0;

@@ -4,8 +4,9 @@
 //   static_assert(MILLRACE_VERSION_MAJOR == 0);
 //
 // Every name is in MILLRACE_ABI, an inline namespace of `millrace`. The namespace differs between versions, between
-// builds with and without CUDA, and between layouts of the standard library's types. Therefore object files of
-// different kinds can be linked without mixing their types. User code contains only `millrace::`.
+// builds with and without CUDA, and between layouts of the standard library's types. Therefore one program can contain
+// object files of different builds, and a call that passes a type of Millrace between them does not link. User code
+// contains only `millrace::`.
 #pragma once
 
 // Each of these errors is followed by an include of a missing file, which ends the compilation.
@@ -43,8 +44,8 @@
 #else
 #define MILLRACE_RARE MILLRACE_INLINE
 #endif
-// These modes change the layout of strings and containers. Without a mark in the namespace, files compiled with and
-// without such a mode would link, and the program would crash.
+// The macros below change the layout of the standard library's strings and containers. If the namespace did not depend
+// on them, files with different layouts would link, and the program would crash.
 #if defined _LIBCPP_VERSION
 #define MILLRACE_ABI_LIBRARY _libcxx
 #elif defined _GLIBCXX_DEBUG && _GLIBCXX_USE_CXX11_ABI
@@ -83,8 +84,8 @@
 #define MILLRACE_BOTH_SIDES
 #endif
 
-// Inlines parts of kernels in optimized builds. The macro is defined here, because simd/avx2_begin.inc defines
-// __OPTIMIZE__ in g++.
+// Inlines parts of kernels in optimized builds. __OPTIMIZE__ must be tested here, because with g++ simd/avx2_begin.inc
+// defines it even in builds without optimization.
 #ifdef __OPTIMIZE__
 #define MILLRACE_ALWAYS_INLINE __attribute__((always_inline))
 #else

@@ -65,8 +65,8 @@ class current_context {
 /// Sets the context of a thread of Millrace until the thread ends.
 void enter_context(const gpu_context& gpu);
 
-/// Throws setup_error if the stream is a default stream of another context of this GPU. A default stream belongs to the
-/// current context of the calling thread.
+/// A default stream belongs to the current context of the calling thread. Throws setup_error for a default stream if
+/// that context is on the GPU of `gpu`, but is not `gpu`.
 void check_default_stream(cudaStream_t stream, const gpu_context& gpu);
 
 /// Returns the current device of the calling thread.

@@ -78,8 +78,8 @@ class device_backend {
   virtual void copy_to_device(void* to, const void* from, std::size_t bytes) = 0;
   /// Records `event` in the copy stream.
   virtual void record_copy(device_event& event) = 0;
-  /// Throws setup_error if the user's stream cannot accept a batch because it is being captured, or because it is a
-  /// default stream of another context.
+  /// Throws setup_error if the user's stream is being captured, or is the default stream of a context other than the
+  /// device's context.
   virtual void check_stream(stream_view) {}
   /// Throws setup_error if the user's stream does not belong to this device. `event` may be recorded in the stream.
   virtual void check_owner(stream_view, device_event&) {}

@@ -7,9 +7,9 @@
 // A sample is damaged if its source cannot read it, or if a stage throws a data_error for it. The row of a damaged
 // sample is filled after all other rows of its batch:
 // - `mask` fills the row with zeros, and sets its flag in b.valid() to 0.
-// - `replace` copies the nearest good row over the row, and sets its flag in b.replaced() to 1. Only rows of the same
-//   global batch (the rows of one step on all ranks) are copied, at a distance that is a multiple of
-//   session_options::lanes (by default 48). If there is none, `replace` masks the row.
+// - `replace` copies the nearest good row of the batch over the row, and sets its flag in b.replaced() to 1. With an
+//   index, the distance between the two rows is a multiple of session_options::lanes (by default 48), counted in rows
+//   of all ranks together. If the batch has no such row, `replace` masks the row.
 //
 // Therefore batches are full, all ranks have equal batches, and the other samples keep their positions. A masked row
 // counts as a row of the batch.

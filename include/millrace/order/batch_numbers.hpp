@@ -43,8 +43,8 @@ struct batch_numbers {
   /// For epochs that are passes. `epoch` is the epoch of the batch's samples. `start` is the session's first batch of
   /// that epoch, if the epoch begins in this session.
   batch_number of(std::uint64_t batch, std::uint64_t epoch, std::optional<std::uint64_t> start) const noexcept {
-    // If the resume point is at the end of a pass, first_batch belongs to that pass. The next epoch begins with batch
-    // 0.
+    // If the resume point is at the end of a pass, first_batch counts the batches of that pass. The next epoch begins
+    // with batch 0.
     return {epoch, start ? batch - *start : batch + (epoch == first_epoch ? first_batch : 0)};
   }
   /// Returns the position of a row of this rank in its epoch.

@@ -3,14 +3,14 @@
 //   mr::detail::shuffle_quality live(order, mine);
 //   live.add(planned);                 // each sample of this rank, in the order of positions
 //   auto f = live.statistics();           // session::shuffle_quality() also fills in expected_share and ideal_share
-//   f.share;                           // mean over batches of the largest share of one shard
+//   f.share;                           // the share of a batch's most frequent shard, averaged over batches
 //   f.neighbor_distance;              // mean number of positions between two samples that were adjacent in their shard
 //   f.ideal_neighbor_distance;        // the same if the complete data set is shuffled uniformly
 //
 // order/shuffle_forecast.hpp explains shares. The distance of neighbors matters, because neighbors in a shard are often
 // similar, such as the frames of a video. The mean distance is about a third of the window. In each pass, the object
-// observes up to about 2,048 batches and 4,096 pairs of neighbors. A rank cannot observe a pair if another rank has one
-// of its samples.
+// observes up to about 2,048 batches and 4,096 pairs of neighbors. A rank observes only pairs whose two samples it
+// delivers itself.
 // Cost: 1 to 3 ns per sample, and 4 bytes for each shard. Errors: none. Threads: not thread-safe.
 // Lifetime: the exact_order must outlive the object.
 #pragma once

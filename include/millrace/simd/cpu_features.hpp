@@ -51,8 +51,8 @@ inline bool cpu_has_pclmul() noexcept {
 #endif
 }
 
-/// Returns whether the CPU has an instruction for CRC-32C. On aarch64, it then also has one for CRC-32; on x86-64, the
-/// function also requires PCLMUL, which joins the lanes of simd/crc_lanes.hpp.
+/// Returns whether the CPU has the instructions for CRC-32C: on x86-64 SSE4.2, and PCLMUL for simd/crc_lanes.hpp; on
+/// aarch64 the CRC32 extension, which also contains instructions for CRC-32.
 inline bool cpu_has_crc32c() noexcept {
 #ifdef __x86_64__
   return __builtin_cpu_supports("sse4.2") != 0 && cpu_has_pclmul();

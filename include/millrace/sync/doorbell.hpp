@@ -24,7 +24,7 @@ class doorbell {
   /// Wakes all sleepers. Each sleeper then checks its condition.
   void ring() noexcept {
     if (sleepers_.load() == 0) return;
-    // A thread that has checked its condition may not sleep yet. The lock ensures that it gets the notification.
+    // A thread may have checked its condition, but not yet be asleep. With the lock, that thread gets the notification.
     { const std::lock_guard lock(mutex_); }
     rung_.notify_all();
   }

@@ -19,7 +19,7 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail { namespace [[gnu::visibility("hidden")]] python {
 
-/// A tensor in the slot of a batch. Its name is that of `column`, such as "example::pixels", and a suffix.
+/// A tensor in the slot of a batch. The tensor's name is `column` (for example "example::pixels") followed by `suffix`.
 struct slot_tensor {
   dlpack_column content{};
   const char *column = "", *suffix = "";
@@ -67,7 +67,7 @@ class door_of final : public door {
   std::array<slot_tensor, 2 * std::tuple_size_v<views> + 1> tensors_{};
 };
 
-/// A member of the options of a flow, which is an argument of the function in Python.
+/// A member of the flow's options struct. In Python, the member is an argument of the function that creates the flow.
 struct option {
   const char* spelling;   ///< such as "options::batch"
   std::string (*annotation)();

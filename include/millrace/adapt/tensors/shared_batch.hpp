@@ -1,7 +1,7 @@
 // Keeps a batch alive for tensors of another library. The slot of the batch is released when its last tensor is
 // destroyed.
 //
-//   const auto shared = mr::detail::share(std::move(b), {.stream = s});   // each deleter owns a copy
+//   const auto shared = mr::detail::share(std::move(b), {.stream = s});   // copied into each tensor's deleter
 //
 // The slot is reused only after the batch's own stream and the consumer's stream have completed their work. Therefore
 // the host may destroy a tensor before the kernels that read it have run. The consumer's stream waits until the batch

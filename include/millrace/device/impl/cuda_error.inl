@@ -155,7 +155,8 @@ MILLRACE_INLINE void check_default_stream(cudaStream_t stream, const gpu_context
   if (stream && stream != cudaStreamLegacy && stream != cudaStreamPerThread) return;
   void* const current = calling_context();
   if (current && current != gpu.handle && current_gpu() == gpu.ordinal)
-    throw setup_error("the stream is a default stream of another context than the device's",
+    throw setup_error("the default stream belongs to the thread's current context, but the device was created in a "
+                      "different context",
                       "Create the device while the context of the training step is current, or use one context");
 }
 

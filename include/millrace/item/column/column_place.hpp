@@ -76,7 +76,7 @@ struct column_place<T> {
     if constexpr (sized || list) return false;
     else return options.fixed;
   }
-  /// Returns the size of the first offset, which precedes the lengths of the rows.
+  /// The size of the offset 0, which lists store before the lengths of the rows. 0 for other columns.
   static constexpr std::size_t offset_before_bytes = list ? sizeof(std::int32_t) : 0;
   std::int32_t* lengths(std::byte* base) const noexcept {
     return reinterpret_cast<std::int32_t*>(base + lengths_at_bytes);
@@ -96,7 +96,7 @@ struct column_place<T> {
     return aligned_column_bytes(elements * sizeof(element));
   }
 
-  /// Returns the number of items before a row of a list, before close().
+  /// Returns the index of the first item of a row of lists. Valid until close() moves the items.
   std::size_t first_item(std::size_t row, const list_places* places) const noexcept {
     return places ? places->of(row) : row * shape[0];
   }
@@ -128,7 +128,7 @@ struct column_place<T> {
     return true;
   }
 
-  /// Appends a row in the form that set_row() reads, before close().
+  /// Appends a row in the form that set_row() reads. Call it before close().
   void append_row(std::byte* base, std::size_t row, std::vector<std::byte>& to) const {
     const std::int32_t* const size = lengths(base) + numbers * row;
     const auto* const numbers_of_row = reinterpret_cast<const std::byte*>(size);

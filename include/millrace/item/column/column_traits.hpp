@@ -136,7 +136,7 @@ concept list_item = has_shape<T> && tensor_element<typename T::element> && requi
   typename T::list_mark;
 };
 /// Rows of varying length, such as item/tensor/ragged.hpp; shape() is the shape of the longest possible row. The type
-/// has elements(), or render() into a row of the item's length.
+/// has either elements(), or render(), whose destination has the length of the item.
 template <class T>
 concept ragged_item = has_shape<T> && tensor_element<typename T::element> &&
     !std::same_as<typename T::element, bool> && requires(const T& t) { t.options().padded(t.length()); } &&

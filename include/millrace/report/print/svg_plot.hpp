@@ -19,7 +19,8 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 /// Returns text escaped for elements and attributes of HTML and SVG; control characters become \xNN.
 std::string escaped(std::string_view text);
 
-/// Returns the distance between two marks: 1, 2 or 5 times a power of ten. At most five such steps reach `most`.
+/// Returns the distance between two marks: 1, 2 or 5 times a power of ten. From 0, five or fewer steps of this size are
+/// enough to reach `most`.
 double round_step(double most);
 
 using svg_points = std::vector<std::pair<double, double>>;

@@ -12,12 +12,12 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 MILLRACE_RARE void check_flow(const flow_facts& f) {
   // All batches of bucket() may be short, and pad_last cannot fill them up.
   if (f.buckets && f.pad_last)
-    throw setup_error("bucket() sets the rows of each batch: got batch({.pad_last = true}), expected batches of "
-                      "equal size",
+    throw setup_error("pad_last cannot complete the last batch, because the batches of bucket() have different sizes: "
+                      "got batch({.pad_last = true}), expected batch({.pad_last = false})",
                       "Omit pad_last, or bucket()");
   if (f.has_index && !f.one_row_per_sample)
-    throw setup_error("a source with an index needs one row for each sample, but the flow has expand, filter, take, "
-                      "bucket or a shuffle after another stage",
+    throw setup_error("a source with an index needs one row for each sample, but the flow has a shuffle that is not "
+                      "directly after the source, or one of expand, filter, take and bucket",
                       "Omit that stage, or use a source without an index");
 }
 
@@ -33,8 +33,8 @@ MILLRACE_RARE std::shared_ptr<sample_names> names_for(const flow_facts& f) {
 MILLRACE_RARE damage_rule damage_rule_for(const flow_facts& f, const session_options& o) {
   if (o.on_damage.policy == damage::fail) return {};
   if (!f.one_row_per_sample)
-    throw setup_error("on_damage needs one row for each sample, but the flow has expand, filter, pack, take, bucket or "
-                      "a shuffle after another stage",
+    throw setup_error("on_damage needs one row for each sample, but the flow has a shuffle that is not directly after "
+                      "the source, or one of expand, filter, pack, take and bucket",
                       "Omit on_damage, or that stage");
   constexpr std::size_t usual_lanes = 48;   // a multiple of every usual number of ranks; rows are copied in lanes
   const std::size_t lanes = o.lanes.value_or(0) > 0 ? *o.lanes : usual_lanes;

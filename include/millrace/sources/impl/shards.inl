@@ -61,8 +61,8 @@ MILLRACE_RARE bool shards_source::uses_index(const index_use& use) const {
     if (!required) return false;
     throw setup_error(std::string("shards() with ") +
                           (own.chooses ? ".only, .without, .where or .repeats" : "an index") +
-                          " needs one row for each sample, but the flow has expand, filter, take, pack, bucket or a "
-                          "shuffle after another stage",
+                          " needs one row for each sample, but the flow has a shuffle that is not directly after the "
+                          "source, or one of expand, filter, take, pack and bucket",
                       own.chooses ? "Choose samples by .having or in filter() instead, or remove that stage"
                                   : "Choose samples by .having, .where or .only instead of that stage, or stream the "
                                     "shards: .index = mr::index::off");

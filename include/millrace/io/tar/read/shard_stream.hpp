@@ -4,10 +4,10 @@
 //   for (auto chunk = stream.next_chunk(); !chunk.empty(); chunk = stream.next_chunk()) use(chunk);
 //   stream.end_bytes();              // number of bytes delivered or skipped so far
 //
-// The first bytes of the file determine the compression, never its name. zlib reads gzip. libarchive reads bzip2, xz,
-// zstd and lz4, without external programs. Consecutive compressed members are read as one stream. Skippable frames are
-// skipped. Offsets count uncompressed bytes. A caller that copies large pieces passes the destination to next_chunk().
-// A plain stream then reads directly into the destination.
+// The first bytes of the file determine the compression; the name of the file is ignored. zlib reads gzip. libarchive
+// reads bzip2, xz, zstd and lz4, without external programs. Consecutive compressed members are read as one stream.
+// Skippable frames are skipped. Offsets count uncompressed bytes. A caller that copies large pieces passes the
+// destination to next_chunk(). A plain stream then reads directly into the destination.
 // Errors:
 // - the errors of the source
 // - setup_error if libarchive cannot read the compression without an external program
@@ -15,10 +15,10 @@
 // - data_error if the source is empty, if bytes other than zeros follow the compressed stream, or if the stream expands
 //   to more than 64 MiB and more than `max_expansion` times the size of the complete source
 //
-// The checksums of each format detect damage at the end of the stream, or earlier. A truncated gzip stream first
-// delivers all bytes before the truncation.
+// Damage may be detected only at the end of the stream, where the formats store checksums. A truncated gzip stream
+// first delivers all bytes before the truncation.
 // Memory: one buffer of `chunk_bytes` from the pool, which later streams reuse. gzip needs another buffer of 256 KiB.
-// The window of zstd needs at most 128 MiB. The window of xz has the size that the file contains, at most 4 GiB.
+// The window of zstd needs at most 128 MiB. An xz file states the size of its window, at most 4 GiB.
 // Threads: not thread-safe.
 #pragma once
 
@@ -57,7 +57,8 @@ class shard_stream {
   shard_stream& operator=(const shard_stream&) = delete;
 
   /// Returns the next bytes, valid until the next call. Returns no bytes at the end. A plain stream may read directly
-  /// into `place`, and then returns its front. Pass `place` only if you would copy the bytes there otherwise.
+  /// into `place`, and then returns the filled first part of `place`. Pass `place` only if you would copy the bytes
+  /// there otherwise.
   std::span<const std::byte> next_chunk(std::span<std::byte> place = {});
 
   /// Skips `count_bytes` without reading them. Returns the number of skipped bytes, which is 0 if the stream cannot
@@ -73,7 +74,8 @@ class shard_stream {
   /// Returns whether a plain stream has `end_bytes` bytes, or a compressed stream may expand to that size.
   bool may_reach(std::uint64_t end_bytes);
 
-  /// Returns the error for a compressed stream that expands to `end_bytes` bytes, for which may_reach() is false.
+  /// Returns the error for a compressed stream that expands to `end_bytes` bytes. Requires may_reach(end_bytes) to be
+  /// false.
   data_error too_expanded(std::uint64_t end_bytes) const;
 
   /// Reads up to 64 MiB more. Returns true if the stream is undamaged up to its end, and false if its end is further
@@ -85,7 +87,7 @@ class shard_stream {
   static constexpr std::size_t inflated_bytes = std::size_t{256} << 10;
   // Up to this size, a copy is cheaper than a separate read.
   static constexpr std::size_t worth_a_read_bytes = std::size_t{32} << 10;
-  // Read in addition: the next headers, and small members.
+  // A read into `place` also reads this many bytes after it: the next headers, and small members.
   static constexpr std::size_t lookahead_bytes = std::size_t{4} << 10;
   static constexpr std::uint64_t free_expansion_bytes = std::uint64_t{64} << 20;
   static constexpr std::uint64_t largest_offset = ~std::uint64_t{0} >> 1;
@@ -144,7 +146,7 @@ class shard_stream {
   block_ref inflated_;
   std::span<const std::byte> compressed_;   // the rest of the buffer, which is not inflated yet
   bool gzip_ended_ = false;
-  std::uint64_t gzip_end_bytes_ = 0;   // offset in the source of the end of the last member
+  std::uint64_t gzip_end_bytes_ = 0;   // where the last gzip member ends in the source
   std::exception_ptr gzip_failure_;
   archive_reader decompressor_;
   bool opened_ = false;
