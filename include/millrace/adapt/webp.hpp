@@ -9,7 +9,7 @@
 // of Pillow's convert("RGB"). If a background is set, the image is composited over it. mr::rgba_picture keeps alpha.
 // libwebp decodes all rows up to the end of the crop, but converts only the pixels of the crop.
 // Errors: data_error with shard, key and stage "webp" for bytes that are not a WebP file, for damage, and for an
-// animation. Damage after the last row of the crop may not be detected. Threads: the rules of picture. Format: RFC
+// animation. Damage after the last row of the crop can remain undetected. Threads: the rules of picture. Format: RFC
 // 9649.
 #pragma once
 

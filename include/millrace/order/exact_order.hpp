@@ -19,10 +19,10 @@
 // ranks in one step). The order is the same for every R. If R does not divide the number of lanes, several ranks read
 // the same lane.
 //
-// Epoch: an epoch is one exact pass (each sample once), a fixed number of batches, or endless. The last samples of an
-// exact pass may not fill a batch. They are dropped, or delivered as a short batch, in which some ranks have fewer rows
-// than others or none. With a shuffle, each pass drops different samples. In epochs of the other kinds, no sample is
-// dropped, and a pass may end inside a batch. A sample gets different random numbers in each pass.
+// Epoch: an epoch is one exact pass (each sample once), a fixed number of batches, or endless. If the last samples of
+// an exact pass do not fill a batch, they are dropped, or delivered as a short batch. In a short batch, some ranks have
+// fewer rows than others, or no rows. With a shuffle, each pass drops different samples. In epochs of the other kinds,
+// no sample is dropped, and a pass may end inside a batch. A sample gets different random numbers in each pass.
 //
 // Errors: setup_error if an epoch has no batch, or if the world size does not divide the global batch.
 // Threads: immutable; any thread may call any member.

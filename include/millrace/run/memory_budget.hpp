@@ -1,4 +1,4 @@
-// Computes the maximum memory of a session and compares it with the budget, before the first batch.
+// Before the first batch, computes the maximum memory of a session and compares it with the budget.
 //
 //   mr::detail::memory_budget m{.budget_bytes = std::size_t{8} << 30, .slot_bytes = 40'000'000, .host_slots = 5};
 //   m.read_ahead_bytes = 64'000'000;

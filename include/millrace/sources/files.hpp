@@ -61,7 +61,7 @@ struct files_options {
 
 namespace detail {
 
-/// The files that the names of the user select, before they are checked.
+/// The files that the user's pattern or list selects. They are not checked yet.
 struct named_files {
   std::vector<std::string> paths;
   std::size_t root_bytes = 0;   ///< length of the part of each path before its key

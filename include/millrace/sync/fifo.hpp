@@ -1,4 +1,4 @@
-// Implements a queue that grows to its maximum size and then no longer allocates.
+// Implements a queue that keeps its memory: it allocates only when it becomes longer than ever before.
 //
 //   mr::detail::fifo<std::string> shards;
 //   shards.push("train-000012.tar");

@@ -81,7 +81,8 @@ class metrics {
   void spent_ns(std::string_view name, std::uint64_t ns) { named(name, kind::share).totals.count += ns; }
 
   /// Calls `adds`. Its add() calls for views of GPU memory are executed together, if possible as one kernel. The views
-  /// must stay valid until add_together() returns. If `adds` throws an exception, some of its views may not be added.
+  /// must stay valid until add_together() returns. If `adds` throws an exception, some of its views may be missing in
+  /// the sums.
   template <std::invocable Adds>
   void add_together(Adds&& adds) {
     device_sums* const sums = options_.device && options_.device->begin_group() ? options_.device.get() : nullptr;

@@ -27,7 +27,7 @@ class concurrency;   // run/concurrency.hpp, the caller of a rule
 class autotuner {
  public:
   virtual ~autotuner() = default;
-  /// Returns whether evaluate() should be called now, after `batches` delivered batches.
+  /// Returns whether evaluate() should be called now. `batches` is the number of batches delivered so far.
   virtual bool due(std::uint64_t batches) const noexcept = 0;
   /// Returns the numbers of workers and reads that should be open, based on the metrics since the start of the session.
   virtual concurrency_counts evaluate(const flow_statistics& since_start) = 0;

@@ -83,10 +83,10 @@ struct feeder_state {
   void record_hello() noexcept;
   void record_answer(double seconds, std::size_t requested_rows, std::int64_t now_ns) noexcept;
   /// Halves the share after an answer with status 429. `sent_ns` is the time at which the request was sent. If the
-  /// request was sent before the last reduction, the call has no effect. The next request is sent after another answer,
-  /// or, if no other request is running, after a pause.
+  /// request was sent before the last reduction, the call has no effect. The next request is sent when another answer
+  /// arrives. If no other request is running, it is sent after a pause.
   void record_busy(std::int64_t sent_ns, std::int64_t now_ns, std::int64_t pause_ns) noexcept;
-  /// Pauses the feeder for a random time. The maximum of this time doubles with each failure, until an answer arrives.
+  /// Pauses the feeder for a random time. Each failure doubles the maximum pause; an answer resets the maximum.
   void record_failure(const std::string& problem, double uniform, std::int64_t least_pause_ns);
 
   const feeder_address at;

@@ -120,7 +120,7 @@ class photometric_plan {
   /// its depth. For each operation of the chain, draws the kind, the bin and the sign.
   photometric_plan& aug_mix(picture_size size, rng& random, const aug_mix_options& options = {});
   /// Random erasing (Zhong et al. 2020). Draws the number of boxes if max_boxes is above 1. For each box, draws the
-  /// area and the ratio, at most ten times, until the box fits. Then draws the position of the box.
+  /// area and the ratio until the box fits, but at most ten times. Then draws the position of the box.
   photometric_plan& random_erasing(picture_size size, rng& random, const random_erasing_options& options = {});
 
   /// Appends the operations of another plan.

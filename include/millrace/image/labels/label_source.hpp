@@ -41,7 +41,7 @@ struct label_source {
 
 // Label maps in PNG files: stored palette indices or gray values. Samples of 1, 2, 4 and 8 bits become one byte,
 // samples of 16 bits become two bytes. Palettes and transparency are ignored.
-// Errors for damage have the stage "png". Damage below the last row may not be detected.
+// Errors for damage have the stage "png". Damage below the last row can remain undetected.
 
 /// Opens a label map. Throws data_error if the field is not a PNG, is damaged before the pixels, or has several
 /// channels.

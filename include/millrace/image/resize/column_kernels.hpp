@@ -87,7 +87,8 @@ struct long_column_taps {
     first.assign(padded, 0);
     weights.assign(padded * chunks * 16, 0);
     // All outputs read the same number of samples. At the right edge, an output with fewer taps reads the last samples
-    // of the row. Memory to the right of the image may not be readable. The weights of such an output are at the end.
+    // of the row. It must not read to the right of the image, where memory may be unmapped. The weights of such an
+    // output are at the end.
     const std::size_t width = plan.taps.source_end() - plan.origin;
     const std::size_t last_first = width - std::min(width, 16 * chunks);
     for (std::size_t o = 0; o < outputs; ++o) {

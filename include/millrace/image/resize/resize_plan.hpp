@@ -169,7 +169,7 @@ struct resize_plan {
   padding_mode padding = padding_mode::constant;   ///< the pixels around a padded axis
 };
 
-// Computes which pixels of the source a plan uses, before any table of weights is built.
+// Computes which pixels of the source a plan uses. Does not need the tables of weights.
 //
 //   const mr::detail::plane_box box = mr::detail::resize_source_box(plan, {.width = 500, .height = 375});
 //   decode rows box.top .. box.bottom, columns box.left .. box.right

@@ -3,8 +3,8 @@
 //
 //   mr::detail::avx2_taps::build(table, axis);        // any axis; tap_table computes long filters and large sides
 //
-// The reciprocals are computed in doubles and then corrected, so that they are the same integers as in tap_table.
-// Errors, threads: see tap_table.hpp.
+// The reciprocals are computed in doubles, and corrected so that they are the same integers as in tap_table. Errors,
+// threads: see tap_table.hpp.
 #pragma once
 
 #ifdef __x86_64__

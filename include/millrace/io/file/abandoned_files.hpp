@@ -5,8 +5,8 @@
 //   mr::detail::remove_abandoned_files("out/", mr::detail::posix_files(), is_shard);
 //
 // A live writer holds a lock on its file. The system releases the lock when the process ends. The file name contains
-// the id of the running kernel (kernel_id()), because other machines may not see the lock. Only files with the id of
-// the running kernel are removed. Files of other machines, and files from before a reboot, stay.
+// the id of the running kernel (kernel_id()), because a lock is possibly invisible on other machines. Only files with
+// the id of the running kernel are removed. Files of other machines, and files from before a reboot, stay.
 // Errors: none. A file that cannot be examined stays. Threads: any thread.
 #pragma once
 

@@ -48,15 +48,15 @@ class column_places {
   std::size_t max_row_bytes() const noexcept {
     return std::apply([](const auto&... place) { return (std::size_t{0} + ... + place.max_row_bytes()); }, places_);
   }
-  /// Writes a row of a batch, before close(). `from` has the bytes of each column in order. In a ragged column, the
-  /// numbers of the row's size precede the bytes. Returns false if `from` is not a row, after which the content of the
-  /// row is unspecified.
+  /// Writes a row of a batch. Call it before close(). `from` has the bytes of each column in order. In a ragged column,
+  /// the numbers of the row's size precede the bytes. Returns false if `from` is not a row; the row's content is then
+  /// unspecified.
   bool set_row(std::byte* base, std::size_t row, std::span<const std::byte> from) const noexcept {
     return std::apply([&](const auto&... place) { return (place.set_row(base, row, from) && ...); }, places_) &&
            from.empty();
   }
 
-  /// Appends a row in the form that set_row() reads, before close().
+  /// Appends a row in the form that set_row() reads. Call it before close().
   void append_row(std::byte* base, std::size_t row, std::vector<std::byte>& to) const {
     std::apply([&](const auto&... place) { (place.append_row(base, row, to), ...); }, places_);
   }

@@ -121,8 +121,8 @@ class columns : public column_places<member_type<Members>...> {
   /// Fills a row with zeros, or with padding if it is ragged. Call it before close().
   void clear_row(std::byte* base, std::size_t row) const noexcept { (clear_column_row<Members>(base, row), ...); }
 
-  /// Pads ragged rows and removes the gaps between them; returns the used part of the slot. Only one thread may call
-  /// close(), after all rows of the batch are written. `lists` as for render().
+  /// Pads ragged rows and removes the gaps between them; returns the used part of the slot. Call close() when all rows
+  /// of the batch are written, and on one thread only. `lists` as for render().
   batch_extent close(std::byte* base, std::size_t rows, const batch_lists* lists = nullptr) const noexcept {
     batch_extent e{.used_bytes = ragged_at_bytes_};
     (close_column<Members>(base, rows, e, lists), ...);
@@ -243,7 +243,7 @@ class columns : public column_places<member_type<Members>...> {
       }
     }
   }
-  /// Returns the elements of a row, before close().
+  /// Returns the elements of a row. Call it before close().
   template <auto M>
   auto open_row(std::byte* base, std::size_t number, const batch_lists* lists) const noexcept {
     if constexpr (is_list<M>) {

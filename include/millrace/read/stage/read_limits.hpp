@@ -72,7 +72,7 @@ class reader_limit {
     }
     bell_.ring();
   }
-  /// Returns whether thread `thread` may not read now.
+  /// Returns whether thread `thread` is currently forbidden to read.
   bool closed(std::size_t thread) const noexcept { return thread >= open_.load(); }
   /// Blocks thread `thread` until it may read, or until `stopped` is set.
   void rest(std::size_t thread, const std::atomic<bool>& stopped) {

@@ -126,7 +126,7 @@ class read_stage_base : public read_stage, public space_listener {
  protected:
   using shard = open_shard<Source>;
 
-  /// Samples that were read, before they enter the queue of the shard.
+  /// Samples that were read, but are not yet in the queue of the shard.
   struct chunk {
     std::vector<sample<item>> samples{};
     std::size_t bytes = 0;

@@ -24,9 +24,9 @@
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 // A distribution from which the simulation draws service times. The times were recorded in a run, or are specified.
-// Each draw selects a bucket of the histogram by its count, and then a uniform value in the bucket. The mean of the
-// distribution is exactly the mean of the recorded times. Unit: nanoseconds.
-// If no time was recorded, each draw returns 0. Objects are immutable.
+// Each draw selects a bucket of the histogram with a probability proportional to its count, then a uniform value in the
+// bucket. The mean of the distribution is exactly the mean of the recorded times. Unit: nanoseconds. If no time was
+// recorded, each draw returns 0. Objects are immutable.
 
 /// A distribution of service times, in nanoseconds.
 class empirical_distribution {

@@ -3,9 +3,9 @@
 //
 //   source -> [sink] parallel segment -> [sink] serial segment -> [sink] batch segment -> slots
 //
-// A producer puts samples into the sink of the next segment, in order, while the sink has space. When a full sink has
-// space again, the sink calls the listener of its producer. The functions of sinks and listeners never wait. Code that
-// waits runs on a separate thread: an I/O thread, the thread of a serial stage, or the trainer.
+// While the sink of the next segment has space, a producer puts samples into it, in order. When a full sink has space
+// again, the sink calls the listener of its producer. The functions of sinks and listeners never wait. Code that waits
+// runs on a separate thread: an I/O thread, the thread of a serial stage, or the trainer.
 #pragma once
 
 #include <millrace/item/sample.hpp>

@@ -39,8 +39,8 @@ class final_segment : public space_listener {
  public:
   /// Returns the target for rows that were computed on another machine; null if rows depend on each other.
   virtual row_target* rows() noexcept { return nullptr; }
-  /// Creates the item of the next position, counted from 0, before slots exist. Returns true if the position has an
-  /// item. This item defines all shapes.
+  /// Creates the item of the next position, counted from 0. Call it before slots exist, because this item defines all
+  /// shapes. Returns true if the position has an item.
   virtual bool make_early(std::uint64_t position) = 0;
   /// Returns the error of the first damaged sample in make_early(); null if no sample was damaged.
   virtual std::exception_ptr early_damage() const noexcept = 0;

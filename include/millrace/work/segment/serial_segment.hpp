@@ -207,7 +207,7 @@ class serial_segment final : public pipeline_node, public space_listener, public
   }
 
   /// Returns whether a sleep for space must end. This function must read the counter of backlog() before the ring. A
-  /// consumer first frees an entry of the ring, and then changes the counter.
+  /// consumer frees an entry of the ring before it changes the counter.
   bool can_accept() {
     static_cast<void>(next_->backlog());
     return at_ < waiting_.size() ? next_->can_accept() : next_->settle();

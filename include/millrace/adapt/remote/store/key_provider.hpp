@@ -10,8 +10,9 @@
 // the server has accepted keys before, the searches end after `retry_seconds`. Otherwise the keys are probably wrong,
 // and the searches end after 7 s. If the keys are from the environment, which does not change, the searches end at
 // once.
-// Errors: get() throws keys_pending while the searches continue, and then the error of the last search. If no source is
-// configured, get() throws no_keys_error at once. Threads: any thread. One thread searches while the others wait.
+// Errors: get() throws keys_pending while the searches continue. After that, it throws the error of the last search. If
+// no source is configured, get() throws no_keys_error at once. Threads: any thread. One thread searches while the
+// others wait.
 #pragma once
 
 #include <millrace/adapt/remote/store/security_token_service.hpp>

@@ -5,9 +5,9 @@
 //   // or reduced_dct::two(pair, q, to): 4 columns of 2 rows
 //   // or reduced_dct::one(pair, q, to): 2 columns of 1 row, from the DC terms alone
 //
-// A sample is the mean of the samples that it replaces, before rounding and clamping. The functions return false for
-// wild (too large) values, as in inverse_dct.hpp. libjpeg must decode such an image. `one` never returns false, because
-// the caller checks the DC term.
+// Apart from rounding and clamping, a sample is the mean of the samples that it replaces. The functions return false
+// for wild (too large) values, as in inverse_dct.hpp. libjpeg must decode such an image. `one` never returns false,
+// because the caller checks the DC term.
 // Threads: pure functions; any thread.
 // Source: libjpeg's jidctred.c, with the same fixed-point numbers.
 #pragma once
