@@ -15,8 +15,8 @@
 // /healthz, which needs no token. The feeder processes at most max_requests requests at a time, and refuses others with
 // status 429. A client that does not receive its answer within `patience` is disconnected.
 // After SIGTERM or SIGINT, the feeder completes the requests in progress and refuses others with status 503. After
-// that, feed_rows() returns. Call feed_rows() on the main thread, before other threads start. If another thread, such
-// as a thread of mr::remote(), receives the signal, the signal ends the process.
+// that, feed_rows() returns. Call feed_rows() on the main thread, before other threads start. If a thread that was
+// started earlier receives the signal (for example a thread of mr::remote()), the process ends.
 // Errors: setup_error for rows that cannot be computed separately (streams without an index, pack, bucket, mix_rows),
 // for missing shards, and for an address outside of the loopback interface without a token. io_error if the address is
 // in use. If a sample has an error, the feeder reports the error to the trainer, which computes the row again.

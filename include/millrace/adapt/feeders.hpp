@@ -1,4 +1,5 @@
-// Feeders are other machines with the same program. They compute rows of a run, which the trainer requests by HTTP.
+// Feeders are other machines with the same program. Feeders compute rows of a run. The trainer requests these rows by
+// HTTP.
 //
 //   #include <millrace/adapt/feeders.hpp>                      // link with -lcurl
 //   auto feeders = mr::feeders({.hosts = {"feeders.svc:8717", "node[01-04]:8717"}, .token = token});

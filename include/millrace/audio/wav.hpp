@@ -33,7 +33,7 @@ struct wav_options {
 
 namespace detail {
 
-/// Returns the error message for bytes that are not a file of the expected format, such as "a WAV", and advice.
+/// Returns the error message, with advice, for bytes that are not a file of the expected format ("a WAV").
 struct other_audio {
   std::string message, advice;
 };

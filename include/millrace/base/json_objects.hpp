@@ -93,7 +93,8 @@ class json_objects {
     return m;
   }
 
-  /// Returns whether a word is a value to omit, such as `true`, a negative number, or NaN as written by json.dumps().
+  /// Returns whether a word is a value to omit: for example `true`, a negative number, or the NaN that json.dumps()
+  /// writes.
   static bool is_other_word(std::string_view word) noexcept;
   std::string string_after_quote();
 

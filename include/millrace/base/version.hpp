@@ -9,7 +9,7 @@
 // contains only `millrace::`.
 #pragma once
 
-// Each of these errors is followed by an include of a missing file, which ends the compilation.
+// After each of these errors, the include of a missing file ends the compilation.
 #if defined __cplusplus && __cplusplus < 202002L
 #error "Millrace needs C++20: add -std=c++20 (CMake: cxx_std_20, Meson: cpp_std=c++20)"
 #include <the_compilation_ends_here>

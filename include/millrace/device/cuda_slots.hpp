@@ -86,7 +86,7 @@ class spare_slots {
 
   const std::size_t max_bytes_;
   std::mutex mutex_;
-  std::vector<std::unique_ptr<pinned_slot>> slots_;   // in the order in which they were kept
+  std::vector<std::unique_ptr<pinned_slot>> slots_;   // oldest first
   std::size_t bytes_ = 0;
 };
 

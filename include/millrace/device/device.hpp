@@ -42,7 +42,7 @@ class device_backend {
   /// Returns true if batches are used in the slots to which the workers write them. If so, copies, a ring of device
   /// slots and a stager are not needed.
   virtual bool leases_host_slots() const = 0;
-  /// Returns the kind of memory of a delivered batch, which determines whether the host can read it.
+  /// Returns the kind of memory in which batches are delivered. It determines whether the host can read them.
   virtual memory_kind memory() const = 0;
 
   /// Returns a device object with a separate copy stream for one session. Null means that sessions use this object.

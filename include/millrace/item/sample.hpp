@@ -66,7 +66,7 @@ struct sample {
   [[no_unique_address]] item_or_error<T> item{};
   kind what = kind::item;
   std::uint64_t epoch : 48 = 0;
-  std::uint64_t pass = 0;     ///< number of the pass through the data set, which is the epoch of the rng
+  std::uint64_t pass = 0;     ///< number of the pass through the data set; the epoch of the rng
   std::uint64_t id = 0;
   std::uint64_t digest = 0;   ///< added to the digest of the run, if the run has one
   std::uint64_t ordinal = 0;    ///< ordinal of the source's sample in its pass; the same in derived items

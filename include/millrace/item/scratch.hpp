@@ -7,7 +7,7 @@
 //   }
 //
 // Threads: one worker at a time uses a scratch; another worker may use it later. Do not use a scratch after a nested
-// parallel loop of TBB, in which the thread may have run another task. Results must not depend on the content that
+// parallel loop of TBB: the thread may have run another task in that loop. Results must not depend on the content that
 // earlier samples left in a scratch.
 #pragma once
 

@@ -137,7 +137,7 @@ class exact_order {
   pass_layout layout_of(std::uint64_t pass) const;
   /// Returns the table of a pass that is a uniform permutation. Costs O(samples).
   pass_permutation permutation_of(std::uint64_t pass) const;
-  /// Returns the step between the lanes of one rank, which are lane, lane + step, ...
+  /// Returns the distance between two consecutive lanes of one rank.
   std::size_t lane_step(const world& mine) const noexcept;
   /// Returns the order inside one lane of a pass.
   lane_jitter lane_of(std::uint64_t pass, std::uint64_t lane) const noexcept;

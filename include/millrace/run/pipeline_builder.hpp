@@ -278,7 +278,7 @@ class pipeline_builder : public built_segments {
     return last.entrance();
   }
 
-  /// Returns the settings of the stage that mixes rows, which is one of the stages after batch.
+  /// Returns the settings of the stage that mixes rows. It is one of the stages after batch.
   template <class Mixer, class... Stages>
   typename Mixer::options mixer_options(const stage_list<Stages...>& after_batch, const map_entry& here) const {
     typename Mixer::options result{};

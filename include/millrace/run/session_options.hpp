@@ -89,7 +89,7 @@ struct session_options {
   /// world_from_launcher(), or single_process to read all samples in this process.
   std::optional<millrace::world> world{};
   std::string resume{};               ///< resume_text() of the last batch that was used; empty to start a run
-  /// Epoch in which a run without a resume point starts. Without an index, an epoch must be one pass over the source.
+  /// The first epoch of a run that has no resume point. Without an index, an epoch must be one pass over the source.
   std::uint64_t first_epoch = 0;
   /// Accepts a resume point that was saved with fewer shards or samples; requires an index. The run continues with the
   /// next epoch, over all samples. The rest of the interrupted epoch is skipped, so that no epoch repeats a sample.

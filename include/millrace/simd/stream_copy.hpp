@@ -2,8 +2,8 @@
 //
 //   mr::detail::stream_copy(slot + offset, row.data(), row.size());
 //
-// On x86-64, large copies bypass the caches. A store into the caches first reads the old content of each cache line,
-// which doubles the traffic of memory. The written bytes are visible to threads that synchronize with this thread.
+// On x86-64, large copies bypass the caches. A normal store first reads the old content of each cache line. This
+// doubles the memory traffic. The written bytes are visible to threads that synchronize with this thread.
 // Errors: none. Threads: any. Cost: half of that of std::memcpy() if the destination is not in a cache.
 #pragma once
 

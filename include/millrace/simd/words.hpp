@@ -1,5 +1,5 @@
-// Includes the word layer of the target, which is a set of vector operations: words_avx2.hpp or words_neon.hpp.
-// On x86-64, words_avx512.hpp is a second layer, for a few kernels.
+// Includes the word layer, a set of vector operations, for the target: words_avx2.hpp or words_neon.hpp. On x86-64,
+// words_avx512.hpp is a second layer, for a few kernels.
 //
 //   #include <millrace/simd/words.hpp>
 //   #define MILLRACE_KERNELS <millrace/image/resize/rows_body.inc>

@@ -102,7 +102,7 @@ struct pair_products {
 
 using half_register [[gnu::vector_size(32)]] = std::int16_t;
 
-/// The rows of two consecutive pairs of blocks of coefficients, each aligned to 32 bytes.
+/// Rows of coefficient blocks from two consecutive block pairs. Each row is aligned to 32 bytes.
 struct block_rows {
   std::int16_t* at;
   static constexpr std::size_t second_pair = 144;   // in elements

@@ -52,7 +52,7 @@ class joined_data : public shard_sets {
 
   /// Returns the number of joined samples in each shard of the first set.
   const std::vector<std::uint64_t>& counts() const noexcept { return counts_; }
-  /// Returns the identity of a sample, which is its identity in the first set.
+  /// Returns the identity of a sample in the first set. It also identifies the joined sample.
   std::uint64_t id_of(const located_sample& s) const noexcept { return sets_[0]->id_of(in_set(s, 0)); }
   /// Returns a text with the number of chosen samples of each set, or "" without a choice.
   std::string choice_text() const;

@@ -18,8 +18,8 @@
 // samples delivered from each source. session::locate() names the source of a sample.
 //
 // Inner mixes: a source may itself be a mix of shards. The sources of this inner mix then become sources of the outer
-// mix. The weight of each of them is its share of the inner mix, times the weight of the inner mix. Both mixes need the
-// same on_exhausted. If a shuffle follows an inner mix, the inner mix is streamed.
+// mix. In the outer mix, the weight of such a source is its share of the inner mix, multiplied by the weight of the
+// inner mix. Both mixes need the same on_exhausted. If a shuffle follows an inner mix, the inner mix is streamed.
 //
 // Streams: if one source is not shards(), or has shards without an index, all sources are streamed. The run must then
 // have only one process (read/mix/mix_streams.hpp). stats().sources and session::locate() are not available. The end of
@@ -159,7 +159,7 @@ void add_options(const stage_list<Maps...>& maps, map_options& o) {
   });
 }
 
-/// Returns a flow of the source and one map stage, which applies the maps of all sources.
+/// Returns a flow that consists of the source and one map stage. This stage applies the maps of all sources.
 template <class Source, class First, class... Rest>
 auto mixed_flow(Source source, std::uint64_t seed, First& first, Rest&... rest) {
   using item = typename First::item;

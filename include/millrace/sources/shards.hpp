@@ -65,7 +65,7 @@ enum class index : std::uint8_t {
 /// Options of shards().
 struct shards_options {
   std::uint64_t seed = 0;                                    ///< seed of the shuffle and of all random numbers
-  millrace::index index = millrace::index::automatic;   ///< controls the use of an index, which determines the order
+  millrace::index index = millrace::index::automatic;   ///< whether an index is used; with an index, the order is exact
   std::vector<std::string> fields{};   ///< fields to read, such as "cls" or the alternatives "jpg;png"; by default all
   /// Fields that a sample must have. Samples without them are omitted. "jpg;png" requires the field jpg or the field
   /// png. {"jpg;png", "txt"} also requires the field txt.

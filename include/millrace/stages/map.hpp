@@ -30,7 +30,7 @@ struct map_options {
 
 namespace detail {
 
-/// True if a callable that is not generic has its parameters in a wrong order, such as (rng&, item).
+/// True if a callable that is not generic has its parameters in a wrong order, for example (rng&, item).
 template <class F, class In>
 concept swaps_arguments = !std::same_as<typename diagnose::first_parameter<F>::type, diagnose::any_type> &&
     (std::invocable<F&, rng&, In> || std::invocable<F&, scratch&, In> || std::invocable<F&, rng&, In, scratch&> ||

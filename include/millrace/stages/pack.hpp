@@ -23,11 +23,11 @@
 // sum of the costs of a list is at most max_cost, and items are never cut. pack() ends a list when the next item does
 // not fit. pack_best_fit() puts each item into the open list that has the least sufficient space.
 // The order of the rows does not depend on the number of threads.
-// Resume: if pack() builds rows of tokens, and only map() and batch() follow, a resumed run starts at the document in
-// which the last delivered row ended. In all other cases, it reads the current pass again from its beginning or, on
-// several ranks, all data from the start of the run.
-// On several ranks, each rank packs the documents of the shards that it reads. A row may continue from one pass into
-// the next pass, without padding. The resume point of a rank is valid only for this rank and the same number of ranks.
+// Resume: if pack() builds rows of tokens, and only map() and batch() follow, a resumed run starts at the document that
+// contains the end of the last delivered row. In all other cases, it reads the current pass again from its beginning
+// or, on several ranks, all data from the start of the run. On several ranks, each rank packs the documents of the
+// shards that it reads. A row may continue from one pass into the next pass, without padding. The resume point of a
+// rank is valid only for this rank and the same number of ranks.
 // Errors: setup_error for a length or max_cost of 0. setup_error for a resume point of a run with another length,
 // max_cost or open_rows. data_error for an item that costs more than max_cost.
 // Threads: runs on its own thread.

@@ -1,5 +1,5 @@
-// The interface of objects that set the numbers of workers and reads of a running session. tune/tuning.hpp implements
-// it.
+// The interface of tuners. A tuner sets how many workers and how many reads a running session uses. tune/tuning.hpp
+// implements it.
 //
 //   mr::session run{std::move(flow), {.tuning = mr::tuning()}};     // a tuning_rule, which creates an autotuner
 //

@@ -50,7 +50,7 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 struct tuning_window {
   static constexpr double without_limit = std::numeric_limits<double>::infinity();
 
-  double data_wait = 0;                 ///< wait for data, as a share of the time of the trainer or of its device
+  double data_wait = 0;                 ///< share of the trainer's or its device's time that is spent waiting for data
   double rate = 0;                      ///< delivered samples per second
   double read_rate = 0;                 ///< speed of reading, in delivered samples per second
   double step_rate = without_limit;     ///< rate of a step that never waits for data

@@ -42,7 +42,7 @@ struct session_request {
   row_slots slots;
 };
 
-/// A part of a request, which is sent to one feeder.
+/// The part of a request that is sent to one feeder.
 struct feeder_part {
   feeder_part(std::shared_ptr<session_request> r, std::atomic<std::size_t>& all, std::size_t at, std::size_t rows)
       : of(std::move(r)), outstanding(all), first(at), count(rows) {}
@@ -107,7 +107,7 @@ struct feeder_state {
   }
 };
 
-/// A request for the rows of a part, or a handshake, and its answer.
+/// One HTTP request and its answer. The request is either for the rows of a part, or a handshake.
 class feeder_attempt {
  public:
   static constexpr std::size_t max_body_bytes = std::size_t{64} << 10;   // limit for an answer without rows

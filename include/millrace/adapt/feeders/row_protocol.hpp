@@ -58,7 +58,7 @@ struct hello_texts {
 /// data_error if the text of the feeder is not an identity.
 void check_hello(const hello_texts& of);
 
-/// The header of an answer with the number of rows that the feeder computes at the same time for a rank.
+/// The header of an answer that states how many rows the feeder computes at the same time for a rank.
 inline constexpr const char* workers_header = "Millrace-Workers";
 /// Returns the path of a request for the text of a feeder.
 std::string hello_path(std::string_view run);

@@ -102,8 +102,8 @@ inline std::string last_name(std::string_view spelling) {
 /// A session that Python owns.
 class running {
  public:
-  /// Columns of at most this size are always copied. Otherwise a program that keeps a small tensor, such as the labels,
-  /// would keep the complete slot in use.
+  /// Columns of at most this size are always copied. Otherwise a program that keeps one small tensor (for example, the
+  /// labels) would keep the complete slot in use.
   static constexpr std::size_t copied_bytes = std::size_t{64} << 10;
   static constexpr std::uint64_t signal_check_ns = 50'000'000;
 

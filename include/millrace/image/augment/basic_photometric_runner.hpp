@@ -3,9 +3,9 @@
 //   mr::detail::basic_photometric_runner<mr::detail::portable_color_kernels> runner;   // reused for all images
 //   runner.run(ops, pixels);
 //
-// The runner combines consecutive operations on single bytes, such as brightness, into one table of 256 bytes per
-// channel. It applies these tables when a later operation needs the pixels. The result is bit-identical to running one
-// operation after another.
+// Some operations map each byte separately, for example brightness. The runner combines consecutive operations of this
+// kind into one table of 256 bytes per channel. It applies these tables when a later operation needs the pixels. The
+// result is bit-identical to running one operation after another.
 // Errors: throws std::bad_alloc. Threads: not thread-safe; one thread at a time.
 #pragma once
 

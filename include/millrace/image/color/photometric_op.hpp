@@ -4,7 +4,7 @@
 //   const photometric_op brighter{.kind = photometric_kind::brightness, .value = 1.4};
 //   const photometric_op turned{.kind = photometric_kind::rotate, .value = 9};
 //
-// A mix is a weighted sum of the image and of the results of several chains of operations, as in AugMix. In a list of
+// A mix is a weighted sum, as in AugMix: it adds the image and the results of several operation chains. In a list of
 // operations, a mix is followed by its chains, and each chain is followed by its operations.
 // Errors: none; photometric_plan checks the parameters. Threads: not synchronized.
 #pragma once

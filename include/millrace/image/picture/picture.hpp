@@ -10,10 +10,10 @@
 // Nothing is decoded until the plan is rendered. Rendering decodes only the rows and columns that the result needs.
 // Several resizes are merged into one resize from the source.
 // jpeg_options::quality is `exact` or `fast`. An `exact` image differs by at most 1 from "decode, crop, resize, flip"
-// with Pillow or torchvision (antialias). An exception is a bicubic resize of a tall image, which may differ by more
-// where values are clamped. A `fast` image is less accurate; jpeg_options.hpp states the differences.
-// pad(), crop_beyond() and letterbox() add pixels around the image. The plan's geometry() maps boxes, points and label
-// maps to the padded image:
+// with Pillow or torchvision (antialias). An exception is a bicubic resize of a tall image: where values are clamped,
+// the difference may be larger. A `fast` image is less accurate; jpeg_options.hpp states the differences. pad(),
+// crop_beyond() and letterbox() add pixels around the image. The plan's geometry() maps boxes, points and label maps to
+// the padded image:
 //
 //   p = mr::jpeg(r["jpg"]).letterbox({.width = 640, .height = 640}).random_flip(rng);       // detectors
 //   q = mr::png(r["png"]).pad(4).random_crop(32, rng).random_flip(rng);                     // CIFAR
@@ -151,8 +151,8 @@ class picture {
     return random.chance(probability) ? flip() : *this;
   }
 
-  /// Runs an operation on the rendered pixels, such as a photometric_plan, after the operations of earlier calls.
-  /// Crops, resizes and flips run before all operations, even if apply() is called first.
+  /// Appends an operation on the rendered pixels, for example a photometric_plan. Operations run in the order of the
+  /// calls. Crops, resizes and flips run before all operations, even if apply() is called first.
   picture apply(std::shared_ptr<const row_operation> operation) const;
 
   /// Returns the plan of the 16-bit values of a PNG that contains data, not colors. Include u16_picture.hpp to call

@@ -61,8 +61,8 @@ struct kept_boxes {
   std::vector<box> boxes;           ///< in pixels of the rendered image
   std::vector<std::size_t> indices;    ///< index of each box in the input; ascending
 
-  /// Selects the values that belong to the remaining boxes, such as labels, areas or flags.
-  /// Throws setup_error if there are fewer values than input boxes.
+  /// Selects the values (labels, areas, flags) that belong to the remaining boxes. Throws setup_error if there are
+  /// fewer values than input boxes.
   template <class T>
   std::vector<T> of(const std::vector<T>& values) const {
     std::vector<T> selected;

@@ -95,8 +95,8 @@ class unfilter {
     }
   }
 
-  /// Reverses Paeth in up to `max_rows` consecutive rows of the same length, which is faster than one row after the
-  /// other.
+  /// Reverses Paeth in up to `max_rows` consecutive rows of the same length at once. This is faster than one row at a
+  /// time.
   void paeth_rows(std::span<const filtered_row> rows) const noexcept {
 #if defined __x86_64__ || defined __aarch64__
     const bool narrow = rows[0].bytes / pixel_bytes_ < rows.size();

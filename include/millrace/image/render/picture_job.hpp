@@ -61,7 +61,7 @@ class picture_group {
   std::vector<picture_job> jobs_;
 };
 
-/// Renders the images of one item, which join() adds to a group, into `row`.
+/// Renders the images of one item into `row`. join() adds these images to a group.
 template <class Item>
 void render_as_group(const Item& item, std::span<std::uint8_t> row, scratch& s) {
   auto& all = s.get<picture_group>();

@@ -11,8 +11,8 @@
 // (luma and chroma).
 // The pixels do not depend on the CPU. They depend on the decoder only for `fast` images at full size
 // (jpeg_options.hpp).
-// Shapes: pixel_target.hpp. Errors: data_error for one damaged image, with its location; the other images may or may
-// not have been rendered. Threads: not thread-safe; one thread at a time.
+// Shapes: pixel_target.hpp. Errors: data_error for one damaged image, with its location; it is unspecified which of the
+// other images were rendered. Threads: not thread-safe; one thread at a time.
 #pragma once
 
 #include <millrace/image/jpeg/baseline/jpeg_entry.hpp>
@@ -69,7 +69,7 @@ struct render_counts {
     pixels += std::uint64_t{job.header->width} * job.header->height;
   }
 
-  /// Adds these counts, and the reasons for which the built-in decoder refused images, to the events of the scratch.
+  /// Adds events to the scratch: these counts, and why the built-in decoder refused images.
   void count_into(scratch& s, std::span<const built_in_result> results) const noexcept {
     s.count(text_of(built_in > 1 ? event_name::own_together : event_name::own_alone), built_in);
     for (const built_in_result& r : results)

@@ -29,7 +29,8 @@ struct column_plan {
   bool wide = false;        ///< run_wide() will be called instead of run()
   bool wide_vectors = false;   ///< allows registers of 512 bits: cpu_has_wide_vectors()
 
-  /// Returns the index in `taps` of an output at this position of the result, which may be flipped.
+  /// Returns the index in `taps` for the output at this position. The index differs from the position if the result is
+  /// flipped.
   std::size_t source_of(std::size_t output) const noexcept {
     return flipped ? taps.outputs() - 1 - output : output;
   }

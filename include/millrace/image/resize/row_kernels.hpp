@@ -87,7 +87,7 @@ struct row_weights {
   }
   static constexpr std::int16_t green_of_blue = 6'364, green_of_red = 16'691;
 
-  /// The range of a sum of blend_ycc for samples of 0..255. The range of luma includes one half for rounding.
+  /// The range of blend_ycc's sums if the samples are in 0..255. The range of luma includes one half for rounding.
   struct range {
     int least, largest;
   };

@@ -113,7 +113,7 @@ class warp {
     std::int64_t begin, end;
   };
 
-  /// Returns the interval of the numbers i in `all` for which at + i * step is in [0, limit).
+  /// Returns the part of the interval `all` in which each i has at + i * step in [0, limit).
   static interval inside(interval all, std::int64_t at, std::int64_t step, std::int64_t limit) noexcept {
     const auto rounded_up = [](std::int64_t a, std::int64_t b) { return a <= 0 ? -(-a / b) : (a + b - 1) / b; };
     if (step == 0) return at >= 0 && at < limit ? all : interval{all.begin, all.begin};

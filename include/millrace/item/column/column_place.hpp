@@ -96,7 +96,7 @@ struct column_place<T> {
     return aligned_column_bytes(elements * sizeof(element));
   }
 
-  /// Returns the index of the first item of a row of lists. Valid until close() moves the items.
+  /// Returns where the list of a row begins in the slot, as a number of items. Valid until close() moves the items.
   std::size_t first_item(std::size_t row, const list_places* places) const noexcept {
     return places ? places->of(row) : row * shape[0];
   }

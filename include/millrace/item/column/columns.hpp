@@ -77,7 +77,7 @@ class columns : public column_places<member_type<Members>...> {
   /// Throws data_error if the shape or the ragged_options of a column differ from those in the first item.
   void check_shapes(const item& one) const { (check<Members>(one), ...); }
 
-  /// The places of the rows of one batch in each column of lists.
+  /// For each column of lists: where the rows of one batch are stored.
   using batch_lists = std::array<list_places, sizeof...(Members)>;
   /// Creates the places of the rows of a batch. The shapes must be fixed.
   std::unique_ptr<batch_lists> new_lists() const {

@@ -1,4 +1,4 @@
-// Completes the measurements of a run, and stores the measurements of the warm-up, which reports exclude.
+// Completes the measurements of a run. Stores the measurements of the warm-up separately, because reports exclude them.
 //
 //   mr::detail::complete(statistics, mr::detail::process_statistics::now() - at_start);   // after the stages' add_to()
 //   warm_ups.passed(batches, current_statistics);   // after each delivery; snapshots after batches 1, 4, 16

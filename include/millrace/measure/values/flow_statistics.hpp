@@ -80,7 +80,7 @@ struct flow_statistics {
   distribution wait_ns{};                   ///< time of each call of next()
   std::optional<std::uint64_t> device_gap_ns{};   ///< time in which the device had no batch; unset if not measured
   read_levels reads_at_once{};              ///< time, reads and bytes by the number of outstanding reads
-  /// Time and samples of reading the next shard in the order, for which all later shards wait.
+  /// Time and samples of reading the next shard in the order. All later shards wait for this shard.
   std::uint64_t in_turn_ns = 0, in_turn_samples = 0;
   std::uint64_t passed_on_samples = 0;      ///< samples that readers passed on in order; 0 without a fixed order
   std::optional<std::uint64_t> storage_bytes{};   ///< bytes read that were not in the page cache
@@ -104,7 +104,7 @@ struct flow_statistics {
   double wall_s() const noexcept { return 1e-9 * static_cast<double>(wall_ns); }
   double samples_per_s() const noexcept { return wall_ns > 0 ? static_cast<double>(samples) / wall_s() : 0; }
 
-  /// Returns `ns` as a share of the total time of all threads of stage `s`.
+  /// Returns `ns` divided by the total time of stage `s`, which is summed over its threads.
   double share(const stage_statistics& s, std::uint64_t ns) const noexcept;
   /// Returns the share of the trainer's time that is spent waiting for data.
   double data_wait_share() const noexcept;

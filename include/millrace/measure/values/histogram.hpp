@@ -1,5 +1,5 @@
-// Counts values, such as service times and waits, by size during the run. The memory is fixed; recording uses no lock
-// and never waits.
+// Counts values by size during the run, for example service times and waits. The memory is fixed; recording uses no
+// lock and never waits.
 //
 //   mr::detail::histogram reads;
 //   reads.record(spent_ns);              // any number of threads

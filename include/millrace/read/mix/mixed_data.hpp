@@ -40,7 +40,7 @@ class mixed_data : public shard_sets {
   std::size_t sources() const noexcept { return sets_.size(); }
   /// Returns the data set of source `i`.
   const shard_data& source(std::size_t i) const noexcept { return *sets_[i]; }
-  /// Returns the number of samples of each shard of all sources.
+  /// Returns the number of samples in each shard, for the shards of all sources.
   const std::vector<std::uint64_t>& counts() const noexcept { return counts_; }
   /// Returns the identity of a sample (see shard_data::id_of()).
   std::uint64_t id_of(const located_sample& s) const noexcept;
@@ -62,7 +62,7 @@ class mixed_data : public shard_sets {
   std::size_t read(std::span<const located_sample> samples, std::span<mixed_record> records,
                    std::exception_ptr& failure);
 
-  /// Returns the number of samples of each source that the rank `own` delivers between the positions `from` and `to`.
+  /// For each source, returns how many samples the rank `own` delivers between the positions `from` and `to`.
   std::vector<source_count> delivered(const mix_plan& order, const world& own, const position& from,
                                       const position& to) const;
 

@@ -53,9 +53,9 @@ class delivery_account {
     if (batch_ > 0) throw violation("was interrupted by the end of the run: it delivered");
   }
 
-  /// Returns this rank's part of the digest of the run so far: a sum that may wrap around.
+  /// Returns this rank's part of the run's digest so far. The part is a sum that may wrap around.
   std::uint64_t digest() const noexcept { return digest_.load(std::memory_order_relaxed); }
-  /// Returns the number of samples of this rank that were dropped at the ends of epochs so far.
+  /// Returns how many samples of this rank have been dropped at epoch ends so far.
   std::uint64_t dropped() const noexcept { return dropped_.load(std::memory_order_relaxed); }
 
  private:

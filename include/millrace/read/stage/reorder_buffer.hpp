@@ -1,4 +1,4 @@
-// Passes on the samples of a run's shards in the order of the run, which differs from the order of the reads.
+// Passes on samples in the order of the run. Reads may end in a different order.
 //
 //   mr::detail::reorder_buffer<mr::detail::shards_source> buffer(order, {.epochs = 3}, first_segment.entrance());
 //   auto* shard = buffer.open_next();                  // null: no shard is left, or the next one must wait
@@ -112,8 +112,8 @@ class reorder_buffer {
   bool bypasses_queue(const shard& of) const noexcept { return &of == front() && !plan_->jitters(); }
   /// Returns the number of open shards that were not read to their end.
   std::size_t unfinished_shards() const noexcept;
-  /// Returns the first open shard that was not read to its end, that no thread is reading, and for which `readable`
-  /// returns true. Returns null if there is none.
+  /// Returns the first open shard that has more to read, that no thread is reading, and that satisfies `readable`.
+  /// Returns null if there is none.
   template <class Readable>
   shard* first_idle(const Readable& readable) const {
     for (const auto& p : shards_)

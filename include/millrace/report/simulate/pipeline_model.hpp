@@ -96,7 +96,7 @@ struct pipeline_model {
   std::size_t read_ahead_bytes = std::size_t{256} << 20;
   std::size_t samples_per_read = 1;
   double sample_bytes = 100'000;
-  double batch_bytes = 0;      ///< size of a batch, which one copy transfers
+  double batch_bytes = 0;      ///< size of a batch; one copy transfers it
   double contention = 0;       ///< slowdown of concurrent reads (measure/values/read_levels.hpp)
   double useful_share = 1;     ///< share of useful work of all I/O threads except the first (flow_statistics.hpp)
   empirical_distribution read_ns{}, unpack_ns{}, work_ns{}, copy_ns{}, step_ns{};

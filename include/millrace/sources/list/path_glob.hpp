@@ -1,4 +1,4 @@
-// Globs in which "**" matches any number of folders, and recursive listing of folders.
+// Lists folders recursively, and matches globs. In a glob, "**" matches any number of folders.
 //
 //   mr::detail::deep_matches("photos/**/*.jpg", o);                 // all files below photos/ that match, sorted
 //   mr::detail::path_matches("a/**/*.jpg", "a/b/c/1.jpg");          // true; for the names of a storage

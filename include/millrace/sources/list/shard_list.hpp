@@ -105,8 +105,8 @@ std::vector<std::string> list_files(const Names& names, const shard_listing_opti
 
 }  // namespace detail
 
-/// Returns the shards of a pattern, or of a list of names, which are used literally. Throws setup_error if no shard
-/// exists or a shard cannot be read, and io_error if a folder cannot be read.
+/// Returns the shards of a pattern or of a list of names. The names of a list are used literally. Throws setup_error if
+/// no shard exists or a shard cannot be read, and io_error if a folder cannot be read.
 template <detail::file_names Names = std::vector<std::string>>
 std::vector<std::string> list_shards(const Names& names) {
   return detail::list_files(names, {});

@@ -1,4 +1,5 @@
-// Reads the number of samples of shards from files of other tools. It is for shards that cannot have a Millrace index.
+// Reads how many samples each shard has, from files that other tools wrote. It is for shards that cannot have a
+// Millrace index.
 //
 //   auto counts = mr::sidecar_counts(shards);                                  // one std::optional for each shard
 //   auto more = mr::sidecar_counts(shards, {.wids_file = "shardindex.json"});

@@ -89,7 +89,7 @@ class dispatcher final : public worker_task,
   /// Claims up to `most` tickets of one group, if they are not below `from`. Leaves two claims for each worker. Returns
   /// the number of claimed tickets, and sets `first` to the first of them.
   std::size_t claim_surplus(std::size_t most, std::uint64_t from, std::uint64_t& first) noexcept;
-  /// Returns claimed tickets of one group to the workers, which claim them before all other tickets.
+  /// Returns claimed tickets of one group. The workers claim these tickets before all others.
   void give_back(std::uint64_t first, std::size_t count) noexcept;
   /// Returns whether a worker could claim a ticket.
   bool has_claimable() const noexcept { return claimable(head_.load()) > 0 || returned_count_.load() > 0; }

@@ -68,8 +68,8 @@ class credential_sources {
   std::string profile_value(const std::string& name);
   /// Returns the endpoint of S3 in the services section of the selected profile.
   std::string service_endpoint();
-  /// Returns the path of a profile file without sections, which a program may be rewriting; "" if each file has
-  /// sections.
+  /// Returns the path of a profile file that has no sections, possibly because a program is rewriting it; "" if all
+  /// files have sections.
   std::string empty_file();
 
   /// Returns the name of the profile's key source if it is not supported, or "".

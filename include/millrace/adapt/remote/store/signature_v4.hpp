@@ -35,7 +35,7 @@ struct url_parts {
   std::string_view scheme{}, host{}, path{}, query{};   ///< the host includes its port; the path begins with a slash
 
   explicit url_parts(std::string_view url);
-  /// Returns the value of the header Host, which omits the default port of the scheme.
+  /// Returns the value of the Host header. The value omits the port if it is the scheme's default.
   std::string_view host_header() const noexcept;
 };
 
@@ -61,8 +61,8 @@ struct signature_v4 {
   std::string canonical_request(const signable_request& request, header_list headers, std::string& names) const;
 
  private:
-  /// Returns the query in canonical order: parameters are sorted by the bytes of their names, and then of their values.
-  /// A name without a value gets an equals sign.
+  /// Returns the query in canonical order: parameters are sorted bytewise by name; parameters with the same name are
+  /// sorted by value. A name without a value gets an equals sign.
   static std::string sorted_query(std::string_view query);
   static std::string single_spaced(std::string_view value);
   std::string key_of(std::string_view day) const;

@@ -22,7 +22,7 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// A time, and the total time for which the network thread was idle until then.
+/// A point in time, and how long the network thread had been idle in total until then.
 struct network_time {
   std::int64_t now_ns = 0, idle_ns = 0;
 };

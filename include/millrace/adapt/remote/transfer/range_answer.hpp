@@ -70,7 +70,7 @@ enum class answer_kind : std::uint8_t {
 struct judged_answer {
   answer_kind what = answer_kind::other;
   std::uint64_t first_byte = 0;                 ///< offset in the object of the body's first byte
-  std::uint64_t end_byte = 0;                   ///< offset in the object of the end of the body, which is excluded
+  std::uint64_t end_byte = 0;                   ///< where the body ends in the object, exclusive
   std::optional<file_identity> identity{};      ///< size and version of the object, if they were unknown
   std::string problem{};                        ///< description of the problem, for `replaced` and `wrong`
 };

@@ -106,7 +106,7 @@ class transfer_engine {
 
   remote_statistics statistics() const { return log_.statistics(); }
 
-  /// Returns the current time, and the total time for which the network thread has waited for the network.
+  /// Returns the current time, and how long the network thread has waited for the network in total.
   network_time now() const noexcept { return {steady_ns(), idle_ns_.load(std::memory_order_relaxed)}; }
 
  private:

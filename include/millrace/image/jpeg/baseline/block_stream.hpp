@@ -28,8 +28,8 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// Number of coefficients in the memory of a pair of adjacent blocks. Row i of the left block begins at 16 * i, row i
-/// of the right block at 16 * i + 8. Loops write unneeded values to the last 16.
+/// The number of coefficients that two adjacent blocks have together in memory. Row i of the left block begins at 16 *
+/// i, row i of the right block at 16 * i + 8. Loops write unneeded values to the last 16.
 constexpr std::size_t pair_coefficients = 144;
 constexpr std::size_t right_block = 8;
 

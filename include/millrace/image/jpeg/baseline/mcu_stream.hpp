@@ -117,8 +117,8 @@ class mcu_stream {
            reinterpret_cast<std::uintptr_t>(unstuff_.end()) * 8 - stream_.bit < 8;
   }
 
-  /// Sets `entry` to the start of a later restart interval, which it finds by searching for markers. Returns false if a
-  /// marker is missing or has a wrong number.
+  /// Searches for restart markers, and sets `entry` to the start of a later restart interval. Returns false if a marker
+  /// is missing or has a wrong number.
   bool find_interval(unsigned number, jpeg_entry& entry) noexcept {
     if (interval_has_ended() && !at_marker()) return false;
     const std::uint8_t* const begin = find_restart(unstuff_.source(), file_.data() + file_.size(), intervals_, number);

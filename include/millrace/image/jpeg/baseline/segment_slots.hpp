@@ -26,7 +26,7 @@ constexpr std::size_t stored_blocks = 24, skipped_blocks = 96, max_mcu_blocks = 
 /// The DC coefficient has at most 27 bits, and each of the 63 AC coefficients at most 26.
 constexpr std::size_t max_block_bytes = 209;
 
-/// One row of pairs of adjacent blocks of a component in a segment.
+/// One block row of a component in a segment. Adjacent blocks are stored in pairs.
 struct row_of_pairs {
   std::size_t component;
   int block_row;                        // row within the component's blocks of the segment

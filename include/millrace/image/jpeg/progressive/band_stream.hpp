@@ -4,11 +4,11 @@
 //   const mr::detail::block_run run{.sets = sets, .pairs = pairs, .first = 0, .count = 63};
 //   if (!decode_first<mr::detail::portable_sets, true>(s, run)) return damaged;
 //
-// An AC scan contains bits of a band, which is a range of coefficients other than the first (DC) one. The decoder
-// stores the coefficients of blocks within the requested region. For every block, it stores the set of nonzero
-// coefficients (coefficient_set.hpp), because refinement scans require this set. A refinement scan contains one
-// correction bit for each coefficient that is already nonzero. Arbitrary bits are accepted. After each block, the
-// decoder checks that the position is not beyond `end_bit`.
+// An AC scan contains bits of a band. A band is a range of coefficients, without the first one (DC). The decoder stores
+// the coefficients of blocks within the requested region. For every block, it stores the set of nonzero coefficients
+// (coefficient_set.hpp), because refinement scans require this set. A refinement scan contains one correction bit for
+// each coefficient that is already nonzero. Arbitrary bits are accepted. After each block, the decoder checks that the
+// position is not beyond `end_bit`.
 // Threads: any; calls share no state. Source: ITU-T T.81 G.1.2.2 and G.1.2.3. The use of sets instead of loops is the
 // author's own method.
 #pragma once
@@ -137,7 +137,7 @@ struct block_run {
 struct band_stream {
   const band_table* table = nullptr;
   unsigned first = 1, last = 63, low = 0;
-  std::uintptr_t bit = 0, end_bit = 0;   // positions of the next symbol and of the end of the data
+  std::uintptr_t bit = 0, end_bit = 0;   // where the next symbol begins, and where the data ends
   std::uint32_t blocks_passed = 0;       // number of further blocks without a symbol
 
   /// Returns the number of blocks without further symbols: the current block and its successors.

@@ -24,7 +24,7 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// The header of a scan, which contains some bits of some coefficients of some components.
+/// The header of a scan: the components, coefficients and bits that the scan contains.
 struct progressive_scan {
   std::size_t components = 0;
   std::array<std::size_t, 3> component{};   // indices in the frame, ascending

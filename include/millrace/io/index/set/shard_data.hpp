@@ -48,7 +48,7 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// The shards for which a storage has exhausted its retries. Their samples are not tried again.
+/// The shards that failed after the storage's last retry. Their samples are not tried again.
 class abandoned_shards {
  public:
   void record(std::size_t shard, std::exception_ptr error) { all_.emplace_back(shard, std::move(error)); }

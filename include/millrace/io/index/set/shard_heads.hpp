@@ -1,4 +1,4 @@
-// Finds the heads of the indexes of all shards at the start of a run, in a set index or in the index of each shard.
+// At the start of a run, finds the index head of each shard, either in a set index or in the shard's own index.
 //
 //   auto all = mr::detail::find_shard_heads(names, {.build = {.heads_only = true}, .set_index = "s3://b/my.set"});
 //   all.heads[k].samples;

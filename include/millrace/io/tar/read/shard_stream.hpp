@@ -134,7 +134,7 @@ class shard_stream {
   content content_;
   block_ref block_;
   std::span<const std::byte> peeked_;   // bytes that were read, but not delivered
-  std::size_t read_bytes_ = chunk_bytes;   // size of the next read, which is small after a read into `place`
+  std::size_t read_bytes_ = chunk_bytes;   // size of the next read; small after a read into `place`
   std::uint64_t source_read_bytes_ = 0;
   std::uint64_t source_proven_bytes_ = 0;   // the source has at least this many bytes
   bool source_size_proven_ = false;         // true if the source has exactly that many bytes
@@ -144,7 +144,7 @@ class shard_stream {
   std::string_view method_name_;
   std::unique_ptr<gzip_inflater> gzip_;
   block_ref inflated_;
-  std::span<const std::byte> compressed_;   // the rest of the buffer, which is not inflated yet
+  std::span<const std::byte> compressed_;   // the part of the buffer that is not inflated yet
   bool gzip_ended_ = false;
   std::uint64_t gzip_end_bytes_ = 0;   // where the last gzip member ends in the source
   std::exception_ptr gzip_failure_;
