@@ -129,8 +129,8 @@ std::string json_expectation() {
   else return "a number in the range of " + std::string(dtype_name<T>());
 }
 
-/// A number that Python's json.dumps() writes, although JSON does not have it, such as NaN. It is replaced by a special
-/// string before parsing.
+/// A word that Python's json.dumps() writes for a number, but that is not JSON, for example NaN. Before parsing, the
+/// word is replaced by a special string.
 struct json_constant {
   std::string_view word;
   double value;

@@ -71,10 +71,10 @@ struct machine_share {
   std::size_t memory_bytes = 0;
 };
 
-/// Divides the resources that `processes` share. Resources that the launcher has already divided are not divided again.
-/// These are an affinity mask smaller than the parent's mask, and the limits of a cgroup that does not contain the
-/// parent. A mask that is as large as the parent's counts as shared if the parent started all processes. It also counts
-/// as shared if the masks of all processes together have more cores than the machine.
+/// Divides the resources that `processes` share. Resources that the launcher has already divided are not divided again:
+/// the cores of an affinity mask smaller than the parent's, and the limits of a cgroup that does not contain the
+/// parent. A mask counts as shared if it is as large as the parent's and the parent started all processes. It also
+/// counts as shared if all masks together have more cores than the machine.
 machine_share divided(const machine_view& view, std::size_t processes) noexcept;
 
 /// Returns the share of this process if `processes` processes run on this machine.

@@ -1,5 +1,5 @@
-// Defines the version of Millrace, and the inline namespace that contains all names of the library. Its name contains
-// the version.
+// Defines the version of Millrace, and the inline namespace that contains all names of the library. The name of the
+// namespace contains the version.
 //
 //   static_assert(MILLRACE_VERSION_MAJOR == 0);
 //

@@ -7,8 +7,8 @@
 //
 // A slot (the memory of a batch) is system memory in huge pages. Threads on cores near the GPU touch the pages first,
 // so that the pages are near the GPU. Then CUDA registers the pages, which pins them. cudaHostAlloc() allocates the
-// slot instead if registering fails. It does so, too, if the GPU uses the page tables of the host (GH200), because
-// registering does not pin memory there. If cudaHostAlloc() fails, the slot is pageable.
+// slot instead if registering fails, or if the GPU uses the page tables of the host (GH200). On such a GPU, registering
+// does not pin memory. If cudaHostAlloc() fails, the slot is pageable.
 // Errors: io_error from CUDA if the GPU cannot be used; std::bad_alloc. Threads: any; one thread at a time for a slot.
 // Lifetime: the destructor of spare_slots frees the slots that it keeps.
 #pragma once

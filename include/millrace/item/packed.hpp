@@ -24,7 +24,7 @@ struct packed {
 
   /// Returns the ids.
   operator std::span<const std::uint32_t>() const noexcept { return ids; }
-  /// Returns the bytes of memory of the row.
+  /// Returns the memory use of the row, in bytes.
   std::size_t held_bytes() const noexcept {
     return sizeof(packed) + (ids.size() + segments.size() + positions.size()) * sizeof(std::uint32_t);
   }

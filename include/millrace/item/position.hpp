@@ -11,7 +11,7 @@
 // Versions:
 // - 6: for runs with an index; valid for any number of ranks.
 // - 7: for runs without an index. It adds the point at which reading begins again, the ranks of the run, and a hash of
-//   the modification times of the files.
+//   the files' modification times.
 // - 8: for runs without an index that pack samples into rows. It adds the number of tokens in the first row to version
 //   7.
 // - 1, 4 and 5: older forms of 6, 7 and 8, with an older order. A run that resumes from one of them continues in the
@@ -19,8 +19,8 @@
 // - 2 and 3: even older forms of 4 and 5. They are accepted only from runs with one lane (an interleaved part of the
 //   order).
 //
-// Digest: with an index, the texts of all ranks differ only in `digest`, a checksum of the delivered samples of the
-// rank. The sum of the digests of all ranks, modulo 2^64, is the digest of the run. Sum the digests before saving:
+// Digest: with an index, the texts of all ranks differ only in `digest`, a checksum of the samples that the rank has
+// delivered. The sum of the digests of all ranks, modulo 2^64, is the digest of the run. Sum the digests before saving:
 //   MPI_Allreduce(MPI_IN_PLACE, &position.digest, 1, MPI_UINT64_T, MPI_SUM, MPI_COMM_WORLD);
 // If the program does not sum the digests, to_text() adds the field `shares`, the number of ranks. A run that resumes
 // from such a text reports that its digests are not comparable with those of other runs.

@@ -31,7 +31,7 @@ struct batch_numbers {
   std::uint64_t epoch_batches = 0;
   std::size_t rows = 1;              ///< rows of a full batch of one rank
   world mine{};
-  /// Distance of the two rows of a mixed pair (mixup, cutmix), in rows over all ranks. 0 if rows are not mixed.
+  /// Distance between the two rows of a mixed pair (mixup, cutmix), in rows over all ranks. 0 if rows are not mixed.
   std::size_t stride = 0;
 
   /// Returns the epoch and the number of the session's batch `batch` (from 0). Requires epochs with a fixed number of

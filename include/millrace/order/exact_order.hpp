@@ -114,9 +114,9 @@ class exact_order {
   /// Returns the number of samples that each pass delivers.
   std::uint64_t pass_length() const noexcept { return samples_ - dropped_; }
 
-  /// Returns the number of positions of an epoch. Later positions have no sample.
+  /// Returns the number of positions in an epoch. Later positions have no sample.
   std::uint64_t positions() const noexcept;
-  /// Returns the number of batches of an epoch, including a short last batch.
+  /// Returns the number of batches in an epoch, including a short last batch.
   std::uint64_t batches() const noexcept;
   /// Returns the number of rows that one rank delivers in this batch of an epoch.
   std::size_t rows(std::uint64_t batch, const world& mine) const noexcept;

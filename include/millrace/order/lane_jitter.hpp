@@ -31,7 +31,7 @@ class lane_jitter {
     std::uint64_t seed = 0;
     std::uint64_t pass = 0;
     std::uint64_t lane = 0;
-    std::uint64_t length = 0;   ///< number of samples of the lane
+    std::uint64_t length = 0;   ///< number of samples in the lane
     std::uint64_t window = 0;   ///< in 1/65536 of a sample, because a lane's share of a window may be a fraction
   };
   /// One sample of the lane and its key.

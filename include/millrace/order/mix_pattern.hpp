@@ -37,7 +37,7 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 struct mix_source_spec {
   source_weight weight = 1;
   std::uint64_t seed = 0;
-  std::vector<std::uint64_t> counts{};   ///< number of samples of each shard; empty if unknown
+  std::vector<std::uint64_t> counts{};   ///< number of samples in each shard; empty if unknown
   std::size_t window = 0;                ///< shuffle window in samples; 0 without a shuffle
   std::string name{};                    ///< name for messages and reports; if empty, the number of the source
 };
@@ -50,7 +50,7 @@ struct mix_rule {
 /// A periodic assignment of positions to sources.
 class mix_pattern {
  public:
-  /// Maximum sum of the results of shares_of().
+  /// Maximum sum of the shares that shares_of() returns.
   static constexpr std::uint64_t longest_period = 65'536;
 
   /// A source with the share 0 never occurs; at least one share must be above 0. The sum of the shares, divided by

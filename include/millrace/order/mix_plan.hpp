@@ -68,15 +68,15 @@ class mix_plan {
   /// Returns exact_order::window_notice() of the first source with such a warning; empty if all windows are wide
   /// enough.
   std::string window_notice() const;
-  /// Returns the number of shards of all sources before this source.
+  /// Returns the number of shards in all earlier sources.
   std::uint64_t first_shard(std::size_t source) const noexcept { return first_shards_[source]; }
   /// Returns the source that determines the length of an epoch. With stop, this is the first source that runs out. With
   /// reweight, it is the last. With repeat, it is the source with the longest pass.
   std::size_t measure() const noexcept { return measure_; }
 
-  /// Returns the number of positions of an epoch.
+  /// Returns the number of positions in an epoch.
   std::uint64_t positions() const noexcept { return positions_; }
-  /// Returns the number of batches of an epoch, including a short last batch.
+  /// Returns the number of batches in an epoch, including a short last batch.
   std::uint64_t batches() const noexcept;
 
   /// Returns the number of rows that one rank delivers in this batch of an epoch.

@@ -99,7 +99,7 @@ class mix_schedule {
   void move_to(std::uint64_t position) const;
   walk start() const;
 
-  // maximum number of positions of an epoch that ends with a pass
+  // maximum number of positions in an epoch that ends with a pass
   static constexpr std::uint64_t longest_epoch = std::uint64_t{1} << 32;
   /// Returns whether the weights are the same at all positions from `begin` on.
   bool has_final_weights(std::uint64_t begin) const;

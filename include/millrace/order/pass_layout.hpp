@@ -5,7 +5,7 @@
 //   layout.find(17);                    // {shard, index} of delivered sample 17
 //   layout.dropped();                   // shard and index of each dropped sample
 //
-// `counts` contains the number of samples of each shard, in the order of the user's list. `shards` is a permutation of
+// `counts` contains the number of samples in each shard, in the order of the user's list. `shards` is a permutation of
 // the indices of that list. Shards may be empty. The dropped samples form one block at any offset.
 // Errors: none. The argument of find() must be below length(). Threads: immutable. The `nearby` argument of find_from()
 // must not be shared between threads.
@@ -34,7 +34,7 @@ class pass_permutation {
   struct options {
     std::uint64_t seed = 0;
     std::uint64_t pass = 0;
-    std::uint64_t length = 0;   ///< number of samples of the pass
+    std::uint64_t length = 0;   ///< number of samples in the pass
   };
 
   pass_permutation() = default;
@@ -59,7 +59,7 @@ class pass_permutation {
 class pass_layout {
  public:
   struct options {
-    std::span<const std::uint64_t> counts{};   ///< number of samples of each shard; read during construction only
+    std::span<const std::uint64_t> counts{};   ///< number of samples in each shard; read during construction only
     std::vector<std::size_t> shards{};   ///< the shards in the order of the pass
     std::uint64_t dropped = 0;   ///< number of samples that are not delivered
     std::uint64_t dropped_at = 0;   ///< number of delivered samples before the dropped samples

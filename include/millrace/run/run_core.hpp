@@ -70,7 +70,7 @@ class run_core {
   std::size_t budget_bytes() const noexcept { return budget_bytes_; }
   /// Returns the maximum bytes of samples that are read and that no worker has claimed yet.
   std::size_t read_ahead_bytes() const noexcept { return read_ahead_bytes_; }
-  /// Returns the number of rows of a full batch.
+  /// Returns the number of rows in a full batch.
   std::size_t batch_rows() const noexcept { return settings_.batch_rows; }
   /// Returns the object that decides about lost shards; null if the first lost shard ends the run.
   lost_shards* lost() noexcept { return options_.on_damage.policy == damage::fail ? nullptr : &lost_; }

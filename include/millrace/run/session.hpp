@@ -153,7 +153,7 @@ class session {
 
   /// Returns the number of slots that a batch can use; b.slot() counts from 0.
   std::size_t slots() const { return running().core().slots(); }
-  /// Returns the number of batches of an epoch; `endless` if epochs have no end. The result is the same on all ranks.
+  /// Returns the number of batches in an epoch; `endless` if epochs have no end. The result is the same on all ranks.
   /// The result is empty if an epoch is one pass over a source without an index, because the number of its samples is
   /// unknown.
   std::optional<std::uint64_t> epoch_batches() const {

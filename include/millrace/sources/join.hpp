@@ -13,9 +13,9 @@
 // partners. Order, ranks, resume, digests and on_damage are as for shards() with an index, over the samples of the
 // first set. The seed of the flow is the seed of the first set. Each set may have its own options, such as fields,
 // storage, where or only. A damaged sample of any set damages the record.
-// Keys: several samples of the first set may have the same key. They then share a partner. In each of the other sets, a
-// sample of the first set may have only one partner. With same_shard_names, partners are searched only in the shard
-// with the same file name.
+// Keys: samples of the first set that have the same key share one partner. In each of the other sets, a sample of the
+// first set may have only one partner. With same_shard_names, partners are searched only in the shard with the same
+// file name.
 // Errors: the constructor of the session throws setup_error for
 // - a set without an index (compressed, or .index = off)
 // - field names that are equal in two sets, after join_options::prefixes are added

@@ -4,7 +4,7 @@
 //
 // Each function is declared here again, with a parameter to which any argument converts. The conversion is an error
 // unless the right header is included. For types, and for calls with options in braces, the compiler shows a line of
-// this file. Its comment names the header. Overload resolution never prefers these declarations to the real ones.
+// this file whose comment names the header. Overload resolution never prefers these declarations to the real ones.
 // Cost: declarations only.
 #pragma once
 

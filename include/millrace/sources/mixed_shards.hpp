@@ -7,9 +7,9 @@
 //       leaves.rule, seed, leaves.sources);
 //   leaves.first[1];                           // number of the first source of `drawings`
 //
-// The weight of a source of an inner mix is a product: its share of the inner mix, times the weight of the inner mix.
-// Both mixes have the same on_exhausted. Errors: the errors of the sources; setup_error for an inner mix with another
-// on_exhausted. Threads: as for shards().
+// If a source belongs to an inner mix, its weight is its share of the inner mix, multiplied by the weight of the inner
+// mix. Both mixes have the same on_exhausted. Errors: the errors of the sources; setup_error for an inner mix with
+// another on_exhausted. Threads: as for shards().
 #pragma once
 
 #include <millrace/io/file/run_concurrently.hpp>

@@ -25,8 +25,8 @@
 // is an error of the session's constructor, unless the session has on_damage. Without an index, all complete samples
 // before the damage are delivered first. Both errors contain the shard, the offset and the last good key. If a payload
 // has changed since it was indexed, its batch fails.
-// A shard that ends between two members without an end marker counts as complete. It is an error only if a sidecar file
-// of the shard states a larger number of samples. A notice reports the first shard without an end marker.
+// A shard that ends between two members without an end marker counts as complete. Such a shard is an error only if its
+// sidecar file states a larger number of samples. A notice reports the first shard without an end marker.
 // Threads: one I/O thread reads each shard. Several shards are read at the same time. Copies of a flow share the
 // indexes.
 #pragma once

@@ -1,4 +1,4 @@
-// The data set of an indexed run over token_files(): files of tokens. Their windows can be read in any order.
+// The data set of an indexed run over token_files(). The windows of the token files can be read in any order.
 //
 //   auto data = std::make_shared<mr::detail::token_data>(files, options);
 //   data->counts();                                               // number of windows of each file

@@ -3,8 +3,8 @@
 //   const auto layout = mr::detail::layout_of_tokens({.name = name, .front = front, .file_bytes = size}, options);
 //   layout.tokens;   layout.first_byte;   layout.type.bytes;
 //
-// A .npy file contains u8, u16, u32, u64 or a signed type. It has one dimension, or two dimensions whose rows are
-// concatenated.
+// A .npy file contains u8, u16, u32, u64 or a signed type. The array has one dimension, or two dimensions; the rows of
+// a two-dimensional array are concatenated.
 // A file of llm.c has a header of 1,024 bytes and the magic number 20240520 (u16) or 20240801 (u32).
 // Any other file is flat: an array of little-endian numbers. If `header_bytes` is set, the array begins after that
 // number of bytes.

@@ -25,9 +25,9 @@
 // The order of the rows does not depend on the number of threads.
 // Resume: if pack() builds rows of tokens, and only map() and batch() follow, a resumed run starts at the document that
 // contains the end of the last delivered row. In all other cases, it reads the current pass again from its beginning
-// or, on several ranks, all data from the start of the run. On several ranks, each rank packs the documents of the
-// shards that it reads. A row may continue from one pass into the next pass, without padding. The resume point of a
-// rank is valid only for this rank and the same number of ranks.
+// or, on several ranks, all data from the start of the run.
+// On several ranks, each rank packs the documents of the shards that it reads. A row may continue from one pass into
+// the next pass, without padding. The resume point of a rank is valid only for this rank and the same number of ranks.
 // Errors: setup_error for a length or max_cost of 0. setup_error for a resume point of a run with another length,
 // max_cost or open_rows. data_error for an item that costs more than max_cost.
 // Threads: runs on its own thread.
@@ -123,8 +123,8 @@ class partial_row {
 
 const pack_options& checked(const pack_options& o);
 
-/// Puts documents one after the other. Between two documents, its state is the fill level (the number of tokens) of its
-/// row. This number alone restores the state, because the tokens of the row were delivered before the resume.
+/// Puts documents one after the other. Between two documents, the state of the object is the number of tokens in the
+/// current row. This number is enough to resume, because these tokens were delivered before the resume.
 class packing {
  public:
   using output = packed;

@@ -4,8 +4,9 @@
 //   mr::session run{std::move(flow), {.tuning = mr::tuning()}};     // a tuning_rule, which creates an autotuner
 //
 // The session creates as many workers and I/O threads as tuning_rule::max() returns. Only open ones are active. At its
-// start, the session opens the numbers that the user requested. In next(), if due() returns true, the session passes
-// its metrics since the start to evaluate(). It then opens the numbers that evaluate() returns.
+// start, the session opens as many as the user requested. In next(), if due() returns true, the session passes its
+// metrics since the start to evaluate(). evaluate() returns the new numbers, and the session opens that many workers
+// and threads.
 // Errors: next() throws the errors of evaluate() and does not change the session. The user may call next() again, and
 // no batch is lost. Threads: the training thread.
 #pragma once

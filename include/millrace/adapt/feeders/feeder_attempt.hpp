@@ -5,12 +5,13 @@
 //   ...                                              // while libcurl receives rows, it stores them
 //   const std::string problem = a.problem_of(code);  // empty: the answer is complete, with the status a.status()
 //
-// The window of a feeder is the maximum number of rows that are requested from it at the same time. It is rate * (50 ms
-// + 2 * latency), but at least four rows for each worker of the feeder. The rate is the number of rows per second that
-// the feeder delivers, and the latency is the duration of its fastest answer. The window is divided into requests, so
-// that the feeder never waits for the network: eight, or more if their rows would exceed max_request_rows(), but at
-// most two for each worker. Several trainers share a feeder by additive increase and multiplicative decrease: an answer
-// with status 429 halves the share of the window that this trainer uses, and each answer with rows increases the share.
+// The window of a feeder is the maximum number of rows that are requested from it at the same time. The window is rate
+// * (50 ms + 2 * latency), but at least four rows for each worker of the feeder. The rate is the number of rows per
+// second that the feeder delivers, and the latency is the duration of its fastest answer. The window is divided into
+// requests, so that the feeder never waits for the network: eight, or more if their rows would exceed
+// max_request_rows(), but at most two for each worker. Several trainers share a feeder by additive increase and
+// multiplicative decrease: an answer with status 429 halves the share of the window that this trainer uses, and each
+// answer with rows increases the share.
 // Errors: std::bad_alloc. Threads: the network thread. Lifetime: the feeder_state must outlive the attempt.
 #pragma once
 
@@ -36,7 +37,7 @@ struct feeder_address {
   std::string text() const { return of.name() + " (" + numeric + ")"; }
 };
 
-/// The rows of a request of the session.
+/// The rows that the session requested together.
 struct session_request {
   row_range range;
   row_slots slots;
@@ -141,7 +142,7 @@ class feeder_attempt {
   double seconds(std::int64_t now_ns) const noexcept { return 1e-9 * static_cast<double>(now_ns - sent_ns_); }
   /// Returns the rows that the feeder had to compute when this request was sent.
   std::size_t requested_rows() const noexcept { return requested_rows_; }
-  /// Stores the number of workers of the feeder, if the answer contains this number.
+  /// Stores how many workers the feeder has, if the answer contains this number.
   void read_workers() noexcept;
   /// Returns the reason why the answer is incomplete or not valid, or "" if there is none.
   std::string problem_of(CURLcode code) const;

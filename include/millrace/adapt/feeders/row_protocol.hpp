@@ -115,7 +115,7 @@ using row_buffers = std::vector<std::vector<std::byte>>;
 /// Decodes a body that arrives in pieces.
 class feeder_row_decoder {
  public:
-  static constexpr std::size_t header_bytes = 9;   // size of the header of a row
+  static constexpr std::size_t header_bytes = 9;   // size of a row's header
   struct options {
     std::size_t rows = 0;            ///< rows of the request
     std::size_t max_row_bytes = 0;   ///< maximum size of a row, from the handshake

@@ -9,9 +9,9 @@
 //
 // Set session_options::rows to such an object. A row is a pure function of the flow, the order, the epoch and the
 // position. Therefore any machine can compute any row, and a lost row only costs time. The workers of the session claim
-// rows first. The session requests the other rows while free_rows() allows it. It computes a requested row itself if
-// the storage drops the row_slots, or if the answer is late and the workers have no other row to compute. The first
-// result for a row is used; later results have no effect. Order, digests and resume points do not depend on the
+// rows first. The session requests the other rows while free_rows() allows it. The session computes a requested row
+// itself if the storage drops the row_slots, or if the answer is late and the workers have no other row to compute. The
+// first result for a row is used; later results have no effect. Order, digests and resume points do not depend on the
 // storage. The session reads all samples, because it may need them, and because they have the digests and keys of the
 // rows.
 // A row consists of the bytes of its columns, in the order of batch<...>, little-endian and without padding. In a
@@ -59,7 +59,7 @@ namespace detail {
 
 class row_requests;
 
-/// Returns the maximum number of rows of a request: 64, or those of 4 MiB.
+/// Returns the maximum number of rows in a request: 64, or the rows that fit into 4 MiB if these are fewer.
 constexpr std::size_t max_request_rows(std::size_t max_row_bytes) noexcept {
   return std::clamp<std::size_t>((std::size_t{4} << 20) / std::max<std::size_t>(max_row_bytes, 1), 1, 64);
 }

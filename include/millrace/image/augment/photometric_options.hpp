@@ -62,7 +62,7 @@ struct color_jitter_options {
   color_factors brightness{};   ///< range of the factor; 0 produces black
   color_factors contrast{};     ///< range of the factor; 0 produces the mean gray
   color_factors saturation{};   ///< range of the factor; 0 produces gray
-  hue_shifts hue{};             ///< range of the shift of hues
+  hue_shifts hue{};             ///< range of the hue shift
   double probability = 1;       ///< probability of any change
 };
 

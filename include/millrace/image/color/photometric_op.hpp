@@ -45,7 +45,7 @@ enum class photometric_kind : std::uint8_t {
 };
 
 struct photometric_op {
-  static constexpr std::int32_t total_weight = 16'384;   ///< the sum of the weights of a mix
+  static constexpr std::int32_t total_weight = 16'384;   ///< the sum of a mix's weights
 
   photometric_kind kind{};
   warp_filter filter = warp_filter::nearest;

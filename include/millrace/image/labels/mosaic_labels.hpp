@@ -1,4 +1,4 @@
-// The label maps of the four images of a mosaic in one row, such as the masks of a segmentation.
+// The four label maps of a mosaic in one row, such as the masks of a segmentation.
 //
 //   struct segmented { mr::picture image; mr::label_map<> mask; };          // of one sample
 //   struct example { mr::mosaic_picture pixels; mr::mosaic_labels<> mask; };

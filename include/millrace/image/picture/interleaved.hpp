@@ -96,7 +96,7 @@ class interleaved {
   const std::vector<std::array<std::int32_t, 2>>& places() const noexcept { return places_; }
   /// Returns the options.
   const interleaved_options& options() const noexcept { return options_; }
-  /// Returns the bytes of memory of the document, including the files of its images.
+  /// Returns the memory use of the document and its image files, in bytes.
   std::size_t held_bytes() const noexcept {
     std::size_t bytes = sizeof(interleaved) + ids_.size() * sizeof(std::uint32_t);
     for (const picture& p : images_) bytes += sizeof(picture) + sizeof(places_[0]) + p.data().size();

@@ -52,7 +52,7 @@ struct patch_list_options {
   }
 };
 
-/// The plans of the images of one row; renders [length(), patch, patch, 3] u8.
+/// The image plans of one row; renders [length(), patch, patch, 3] u8.
 class patch_list {
  public:
   using element = std::uint8_t;
@@ -60,8 +60,8 @@ class patch_list {
   static constexpr const char* rendering = picture::rendering;
   static constexpr std::size_t together = picture::together;
 
-  /// Stores the plans of the images of a row. Throws data_error if there are too many patches or a side is not a
-  /// multiple of a patch. Throws setup_error if an option is out of range.
+  /// Stores the image plans of a row. Throws data_error if there are too many patches or a side is not a multiple of a
+  /// patch. Throws setup_error if an option is out of range.
   patch_list(std::vector<picture> pictures, const patch_list_options& options)
       : options_(options), pictures_(std::move(pictures)) {
     constexpr std::size_t max_side = 65'535, max_count = 1U << 24;

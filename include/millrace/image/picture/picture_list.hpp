@@ -50,7 +50,7 @@ struct picture_list_options {
   }
 };
 
-/// The plans of the images of one row; renders [length(), height, width, 3] u8.
+/// The image plans of one row; renders [length(), height, width, 3] u8.
 class picture_list {
  public:
   using element = std::uint8_t;
@@ -58,8 +58,8 @@ class picture_list {
   static constexpr const char* rendering = picture::rendering;
   static constexpr std::size_t together = picture::together;
 
-  /// Stores the plans of the images of a row. Throws data_error if there are too many images or an image has another
-  /// size. Throws setup_error if an option is out of range.
+  /// Stores the image plans of a row. Throws data_error if there are too many images or an image has another size.
+  /// Throws setup_error if an option is out of range.
   picture_list(std::vector<picture> pictures, const picture_list_options& options)
       : options_(options), pictures_(std::move(pictures)) {
     constexpr std::size_t most = 65'535;

@@ -10,9 +10,9 @@
 //
 // Coordinates refer to pixel edges: pixel i covers [i, i + 1), x increases to the right and y downwards. Input is in
 // pixels of the stored image, to which the EXIF orientation is not applied yet. Output is in pixels of the rendered
-// image. For labels that were drawn on the image as viewers show it, with its EXIF orientation applied, use
-// g.upright(). A box is clipped to the image, and dropped if the clipped box is too small; `indices` contains the
-// indices of the remaining boxes. Results are the same with every compiler.
+// image. If labels were drawn on the upright image, as viewers show it, use g.upright().
+// A box is clipped to the image, and dropped if the clipped box is too small; `indices` contains the indices of the
+// remaining boxes. Results are the same with every compiler.
 // Errors: setup_error for options out of range. Threads: not synchronized. Source of the rules: torchvision's crop,
 // resize, horizontal_flip and sanitize_bounding_boxes, in float64 without intermediate rounding.
 #pragma once

@@ -58,7 +58,7 @@ struct png_chunk {
   std::string_view name{};             ///< four bytes
   std::span<const std::byte> data{};
   std::size_t at = 0;                  ///< offset of the chunk
-  std::size_t end = 0;                 ///< offset of the end of the chunk, if the chunk is complete
+  std::size_t end = 0;                 ///< where the chunk ends, if the chunk is complete
   bool complete = false;               ///< whether the file contains the complete chunk
   std::uint32_t stored_crc = 0;
 

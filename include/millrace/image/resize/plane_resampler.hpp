@@ -9,8 +9,9 @@
 //   }
 //
 // With up to ten source rows per output row, the resized source rows are stored in a ring. With more, source rows are
-// added to one sum per output row, so that the memory does not grow with the scale. They are resized after the
-// addition, or before it if weights are negative or above 1. Every CPU produces the same bits.
+// added to one sum per output row, so that the memory does not grow with the scale. The sums are resized afterwards. If
+// weights are negative or above 1, the source rows are resized before the addition instead. Every CPU produces the same
+// bits.
 // Units: rows and columns of these planes. `origin` is the column of a pushed row's first sample.
 // Errors: none. Threads: not thread-safe; one thread at a time. Nothing is allocated unless an image is larger than all
 // previous images.

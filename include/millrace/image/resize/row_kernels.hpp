@@ -13,8 +13,8 @@
 // - blend_rgb computes R, G and B in the same way. A gray image is RGB with a plane_stride of 0.
 // - blend_ycc converts luma and centered chroma. The weights of chroma include factors of the color conversion; see
 //   row_weights. Colors are clamped after the resize.
-// - add_rows adds four rows of u8 at a time to 32-bit sums, and add_lines four rows of Q7. They are for outputs with
-//   many input rows.
+// - add_rows adds four rows of u8 at a time to 32-bit sums, and add_lines four rows of Q7. Both are for output rows
+//   with many input rows.
 //
 // Errors: none. Threads: pure functions; any thread.
 #pragma once

@@ -43,7 +43,7 @@ struct alignas(64) short_column_group {
 };
 
 struct avx512_short_columns {
-  /// Computes the sums of the groups. `pairs` is the number of pairs of taps.
+  /// Computes the sums of the groups. `pairs` is the number of tap pairs.
   static void run(std::span<const short_column_group> groups, const column_rows& r, std::size_t pairs) noexcept {
     if (pairs == 1) r.offset == 0 ? run<1, false>(groups, r) : run<1, true>(groups, r);
     else r.offset == 0 ? run<2, false>(groups, r) : run<2, true>(groups, r);

@@ -64,8 +64,8 @@ std::size_t first_column(const warp_line& line, double guess, const Reached& rea
   return column;
 }
 
-/// Restricts the line to columns whose source points are inside the image on one axis. `step` is the distance of the
-/// source points of two adjacent columns.
+/// Restricts the line to columns whose source points are inside the image on one axis. `step` is the distance between
+/// the source points of two adjacent columns.
 template <class Place>
 void keep_inside(warp_line& line, double step, std::ptrdiff_t limit, const Place& place) noexcept {
   const auto end = static_cast<double>(limit);

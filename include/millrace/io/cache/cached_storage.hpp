@@ -76,7 +76,7 @@ class cached_file final : public stored_file {
   bool prefetch(std::uint64_t block);
   /// Marks this file as opened by a prefetching thread, not by a reader.
   void mark_as_prefetch() noexcept { is_readers_ = false; }
-  /// Returns the number of blocks of the file.
+  /// Returns the number of blocks in the file.
   std::uint64_t blocks() const noexcept;
 
  private:

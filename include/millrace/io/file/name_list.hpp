@@ -1,4 +1,4 @@
-// The names of the files of a source. One block of memory contains all characters and, for each name, 8 bytes.
+// The file names of a source. One block of memory contains all characters and, for each name, 8 bytes.
 //
 //   const mr::detail::name_list names({"train-000.tar", "train-001.tar"});
 //   names[1];                       // "train-001.tar" as a std::string, which is a copy
@@ -27,7 +27,7 @@ class name_list {
 
   /// Returns the number of names.
   std::size_t size() const noexcept { return all_->ends.size(); }
-  /// Returns the bytes of memory of all names.
+  /// Returns the memory use of all names, in bytes.
   std::size_t bytes() const noexcept { return all_->text.size() + size() * sizeof(std::size_t); }
   /// Returns a name.
   std::string operator[](std::size_t number) const;

@@ -1,4 +1,4 @@
-// storage: the location of the files of a source. It is the local file system, or a storage that the program supplies.
+// storage: the location of a source's files. It is the local file system, or a storage that the program supplies.
 //
 //   struct vault {                                                // your own storage
 //     struct file {

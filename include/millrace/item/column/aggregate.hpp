@@ -81,7 +81,7 @@ constexpr bool begins_array() {
   return accepts(std::make_index_sequence<Count - Index - 1>{});
 }
 
-/// Returns the number of members of an aggregate; 0 if it has more than 16, a built-in array or a base class, or if
+/// Returns the number of members in an aggregate; 0 if it has more than 16, a built-in array or a base class, or if
 /// Item is not an aggregate.
 template <class Item>
 constexpr std::size_t member_count() {

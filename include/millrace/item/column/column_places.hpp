@@ -37,7 +37,7 @@ class column_places {
   static constexpr bool has_lists = (list_item<Types> || ...);
   static_assert(ragged <= batch_extent::max_ragged, "millrace: a batch has at most 8 ragged columns");
 
-  /// Returns the number of rows of a full batch.
+  /// Returns the number of rows in a full batch.
   std::size_t rows() const noexcept { return rows_; }
   /// Returns the bytes of the largest possible batch, with every column aligned to 256 bytes.
   std::size_t batch_bytes() const noexcept { return bytes_; }

@@ -24,7 +24,7 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// The places of the rows of a batch.
+/// Where the rows of a batch are stored.
 class list_places {
  public:
   list_places() = default;
@@ -43,7 +43,7 @@ class list_places {
       next += length;
     }
   }
-  /// Returns the place of the first item of a row. The row must have been added.
+  /// Returns where the first item of a row is stored. The row must have been added.
   std::size_t of(std::size_t row) const noexcept { return places_[row].begin; }
 
   /// Forgets all rows.

@@ -30,7 +30,7 @@ struct row_mix {
   static constexpr std::uint32_t full_weight = 65'536;   ///< a weight of 1
 
   std::int32_t partner = none;     ///< number of the row with which this row is mixed; `none` if unmixed
-  std::int32_t next_copy = none;   ///< number of the first copy of this row; in a copy, of the next copy
+  std::int32_t next_copy = none;   ///< in a row: the number of its first copy; in a copy: the number of the next copy
   std::uint32_t weight = full_weight;    ///< weight of this row's elements in 65536ths, even; the rest is the partner's
                                          ///< weight
   /// The box of pixels from the partner: rows top to bottom - 1, columns left to right - 1; empty for mixup.

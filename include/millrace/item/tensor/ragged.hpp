@@ -114,7 +114,7 @@ class ragged {
     longest[0] = options_.max_length;
     return longest;
   }
-  /// Returns the bytes of memory of the row.
+  /// Returns the memory use of the row, in bytes.
   std::size_t held_bytes() const noexcept { return sizeof(ragged) + data_.size() * sizeof(T); }
 
  private:

@@ -9,8 +9,8 @@
 //   times.copied({queued_ns, mr::detail::steady_now_ns(), batch}, bytes);    // after the copy has arrived
 //
 // Times are from the host's clock. A copy begins when it is queued, or when the previous copy has arrived, whichever is
-// later. It ends when the data has arrived. The measured time is an upper bound, because it may include a training step
-// that still uses the slot.
+// later. A copy ends when its data has arrived. The measured time is an upper bound, because it may include a training
+// step that still uses the slot.
 // Errors: none. Threads: the stager uses `idle`. The thread that waits for copies calls copied(). Any thread may call
 // the other members.
 #pragma once

@@ -25,7 +25,7 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 struct mix_stream_options {
   std::uint64_t seed = 0;
   std::size_t window = 0;         ///< shuffle window in samples; 0 without a shuffle
-  std::uint64_t first_shard = 0;  ///< number of shards of all sources before this source
+  std::uint64_t first_shard = 0;  ///< number of shards in all earlier sources
   std::shared_ptr<read_meter> reads{};   ///< meter shared by all sources; null if reads are not measured
   std::string name{};                    ///< name of the source in diagnostics
 };
@@ -67,7 +67,7 @@ class mix_stream {
     pass_ = pass;
     next_shard_ = 0;
   }
-  /// Returns a hash of the modification times of the shards.
+  /// Returns a hash of the shards' modification times.
   std::uint32_t times() const { return times_of(source_); }
   /// Returns the current pass.
   std::uint64_t pass() const noexcept { return pass_; }

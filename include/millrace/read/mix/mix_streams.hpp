@@ -111,7 +111,7 @@ class mix_streams {
   std::size_t shards() const noexcept { return 1; }
   /// Returns a text that contains all settings of the order. Mixes with different texts have different orders.
   std::string shard_name(std::size_t) const { return state_->name; }
-  /// Returns a hash of the modification times of all shards.
+  /// Returns a hash of all shards' modification times.
   std::int64_t shard_modified_ns(std::size_t) const {
     std::uint64_t times = 0;
     state_->streams->for_each([&times](const auto& stream) {

@@ -32,7 +32,7 @@ std::uint64_t fingerprint_of(const Source& source) {
   return sum;
 }
 
-/// Returns a hash of the modification times of the shards, or 0 if the source does not report times.
+/// Returns a hash of the shards' modification times, or 0 if the source does not report times.
 template <class Source>
 std::uint32_t times_of(const Source& source) {
   std::uint64_t sum = 0;

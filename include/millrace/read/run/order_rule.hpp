@@ -1,5 +1,5 @@
-// Determines the version of the order of an indexed run. A resumed run uses the version of its resume point. A new run
-// uses the current version.
+// Determines which version of the order an indexed run has. A resumed run uses the version of its resume point. A new
+// run uses the current version.
 //
 //   const mr::detail::order_rule rule = mr::detail::order_rule_of({.seed = 7, .resume = text});
 //   rule.lanes;  rule.permutes;  rule.version;      // options for exact_order, and for the resume points of the run

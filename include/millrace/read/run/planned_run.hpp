@@ -35,7 +35,7 @@ class planned_run {
   virtual batch_boundaries boundaries() const { return {}; }
   /// Returns a calculator for the numbers of the session's batches within the run.
   virtual batch_numbers numbers() const = 0;
-  /// Returns the resume point of the beginning of the run, or "" without an index. Programs with the same order return
+  /// Returns the resume point for the beginning of the run, or "" without an index. Programs with the same order return
   /// the same text.
   virtual std::string order_text() const { return {}; }
   /// Returns the size of the shuffle window in samples. About half of them are in memory at a time.

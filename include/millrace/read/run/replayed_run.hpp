@@ -55,7 +55,7 @@ struct replayed_run_options {
   bool takes = false;             ///< whether the flow has a take(), at the source or later
   bool packs = false;             ///< whether the flow has a packing stage (stages/pack.hpp)
   position::packing_limits packing{};       ///< limits of the last packing stage
-  /// Distance of the rows of a mixed pair (read/run/row_stride.hpp). Empty if rows are not mixed.
+  /// Distance between the two rows of a mixed pair (read/run/row_stride.hpp). Empty if rows are not mixed.
   std::optional<std::size_t> stride{};
   bool buckets = false;           ///< whether a stage sets the number of rows of each batch (stages/bucket.hpp)
   millrace::world world{};

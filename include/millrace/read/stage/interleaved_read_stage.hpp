@@ -93,7 +93,7 @@ struct interleaved_read_stage_options {
   std::size_t window_bytes = ~std::size_t{0};   ///< maximum bytes in the shuffle windows of all lanes
   std::vector<lane_start> lanes{};              ///< lanes of this rank in the order of their turns. Lanes may
                                                 ///< start in pass k, or in pass k + 1 if they have ended pass k
-  std::size_t turn = 0;   ///< index of the lane of the next sample, unless that lane has ended the pass
+  std::size_t turn = 0;   ///< index of the next sample's lane, unless that lane has ended the pass
   std::uint64_t first_ordinal = 0;                ///< number of samples of this rank before the first sample
   lost_shards* lost = nullptr;                    ///< lets the run continue after a lost shard; may be null
 };
@@ -161,7 +161,7 @@ class interleaved_read_stage final : public read_stage_base<Source> {
   const options options_;
   std::vector<owner<lane>> lanes_;
   std::vector<std::size_t> in_pass_;   // lanes that have not ended the pass, in the order of their turns
-  std::size_t turn_ = 0;               // index in in_pass_ of the lane of the next sample
+  std::size_t turn_ = 0;               // index of the next sample's lane in in_pass_
   std::uint64_t ordinal_;                // number of samples of this rank before the next sample
   std::uint64_t empty_passes_ = 0;     // number of passes without a sample since the last sample
   bool finished_ = false;

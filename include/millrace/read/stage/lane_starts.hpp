@@ -25,7 +25,7 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 /// The start points of one rank's lanes.
 struct lane_starts {
   std::vector<lane_start> lanes{};
-  std::size_t turn = 0;            ///< index of the lane of the next sample
+  std::size_t turn = 0;            ///< index of the next sample's lane
   std::uint64_t counted = 0;       ///< number of shards that were read completely to count their samples
 };
 
@@ -40,7 +40,7 @@ struct lane_starts_options {
   bool tolerates_damage = false;
 };
 
-/// Determines and stores the number of samples of each shard. Reads each shard once.
+/// Determines and stores the number of samples in each shard. Reads each shard once.
 template <class Source>
 class shard_counts {
  public:
@@ -77,7 +77,7 @@ class counted_pass {
  public:
   struct lane {
     std::vector<std::size_t> shards{};
-    // For each counted shard: the number of samples of the lane up to the end of the shard.
+    // For each counted shard: the number of samples in the lane up to the end of the shard.
     std::vector<std::uint64_t> ends{};
 
     std::uint64_t counted_samples() const noexcept { return ends.empty() ? 0 : ends.back(); }

@@ -65,7 +65,7 @@ counts_by_name counts_of_wids(std::string_view text, const std::string& path);
 
 }  // namespace detail
 
-/// Returns the number of samples of each shard, or nothing for a shard whose number is unknown. Throws data_error if a
+/// Returns the number of samples in each shard, or nothing for a shard whose number is unknown. Throws data_error if a
 /// file is malformed, and io_error if the wids file does not exist or a file cannot be read.
 std::vector<std::optional<std::uint64_t>> sidecar_counts(std::span<const std::string> shards,
                                                          const sidecar_counts_options& options = {});

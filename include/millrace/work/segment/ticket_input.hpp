@@ -94,8 +94,8 @@ class ticket_input final : public sample_sink<T> {
   const sample<T>& peek(std::uint64_t ticket) const noexcept { return ring_.peek(ticket); }
   /// Removes and returns the sample of a claimed ticket. Adds the bytes of its item to `bytes`.
   sample<T> take(std::uint64_t ticket, std::size_t& bytes) { return std::move(*use(ticket, bytes)); }
-  /// Returns a reference to the sample of a claimed ticket. Its destructor removes the sample. Adds the bytes of the
-  /// item to `bytes`.
+  /// Returns a reference to the sample of a claimed ticket. The destructor of the reference removes the sample. Adds
+  /// the bytes of the item to `bytes`.
   auto use(std::uint64_t ticket, std::size_t& bytes) noexcept {
     bytes += held_bytes_of(ring_.peek(ticket));
     return ring_.use(ticket);

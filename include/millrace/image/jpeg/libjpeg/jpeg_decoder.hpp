@@ -74,9 +74,9 @@ class jpeg_decoder : private jpeg_input {
   const jpeg_counts& counts() const noexcept { return counts_; }
 
  private:
-  /// Returns whether libjpeg produces the same pixels for a region of this image as for the full image. They differ in
-  /// two cases. libjpeg-turbo 2.1.5 reads uninitialized memory when it crops a scaled image with 4x2 luma sampling.
-  /// Block smoothing of images with several scans reads beyond the region.
+  /// Returns whether libjpeg produces the same pixels for a region of this image as for the full image. The pixels
+  /// differ in two cases. libjpeg-turbo 2.1.5 reads uninitialized memory when it crops a scaled image with 4x2 luma
+  /// sampling. Block smoothing of images with several scans reads beyond the region.
   bool can_crop() const noexcept {
     if (jpeg_has_multiple_scans(const_cast<j_decompress_ptr>(&info_))) return false;
     if (info_.num_components == 1) return true;

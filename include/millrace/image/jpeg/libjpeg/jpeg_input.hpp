@@ -11,8 +11,8 @@
 //   };
 //
 // libjpeg reports errors by longjmp, which must not skip an object with a destructor. Therefore every function that
-// calls libjpeg is noexcept, sets escape_ first, and owns no resources. It returns false on an error, and its caller
-// then calls fail().
+// calls libjpeg is noexcept, sets escape_ first, and owns no resources. On an error, such a function returns false, and
+// the caller then calls fail().
 // Surplus bytes before the first scan and before the end of the image are a warning. Surplus bytes between scans are
 // damage, because they may be lost data. No state of one image affects the next.
 // Errors: data_error for the file; io_error if libjpeg cannot be initialized.

@@ -116,7 +116,7 @@ struct index_summary {
   bool entries_in_storage = false;   ///< true if the index is stored next to its shard in a storage
   bool identified = true;   ///< false if the shard's size and time are not known yet
   bool of_set_index = false;         ///< true if the head is from a set index (set_index.hpp)
-  std::uint64_t entry_bytes = 0;     ///< size of the entries of all members
+  std::uint64_t entry_bytes = 0;     ///< size of all members' entries
   shard_identity shard{};            ///< recorded size and time of the shard
   std::uint64_t index_bytes = 0;     ///< size of the file without entry points
 };

@@ -59,7 +59,7 @@ static_assert(std::is_trivially_copyable_v<index_head> && std::has_unique_object
 /// The second head of a file with entry points.
 struct entries_head {
   std::uint64_t bytes = 0;           // size of all entries and their checksums
-  std::uint32_t ends_checksum = 0;   // CRC-32C of the table of ends
+  std::uint32_t ends_checksum = 0;   // CRC-32C of the table that stores the ends
   std::uint32_t checksum = 0;        // CRC-32C of the index_head's checksum and of all preceding bytes
 
   std::uint32_t expected_checksum(const index_head& head) const noexcept;

@@ -32,7 +32,7 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-// The locations, in the index file of a shard, of the entry points of the shard's payloads.
+// Where the index file of a shard stores the entry points of the shard's payloads.
 // An entry point is a position in a payload at which its decoder may start. The entries of a payload are the bytes that
 // encode its entry points. Their format depends on the decoder. In the file, a CRC-32C over payload and entries
 // precedes the entries. Entries are never longer than their payload. All entries of a shard together have less than 4
@@ -149,7 +149,7 @@ class shard_index {
     std::uint64_t fingerprint = 0;            ///< digest of all columns except the checksums
     std::uint64_t damage_offset_bytes = 0;    ///< offset of the damage
     std::uint64_t resume_offset_bytes = 0;    ///< end of the last sample; a reader that starts here finds the damage
-    shard_counters counters{};                ///< counts of samples and of skipped members
+    shard_counters counters{};                ///< number of samples, and number of skipped members
   };
 
   /// Creates an empty index.
@@ -172,7 +172,7 @@ class shard_index {
 
   /// Returns the number of samples.
   std::uint32_t samples() const noexcept { return columns_.counts.samples; }
-  /// Returns the number of members of all samples.
+  /// Returns the total number of members of the samples.
   std::uint32_t members() const noexcept { return columns_.counts.members; }
   /// Counts the samples with the key of an earlier sample, and stores the count in facts().counters. An index file does
   /// not contain this count.
@@ -204,9 +204,9 @@ class shard_index {
   /// Returns the number of known checksums.
   std::uint64_t known_checksums() const noexcept;
 
-  /// Returns the locations of the entry points of the payloads.
+  /// Returns where the payloads' entry points are stored.
   const entry_table& entries() const noexcept { return entries_; }
-  /// Sets the locations of the entry points of all payloads. Must not be called while other threads use the index.
+  /// Sets where all payloads' entry points are stored. Must not be called while other threads use the index.
   void set_entries(entry_table entries) noexcept { entries_ = std::move(entries); }
 
   /// Returns the columns, for index_format.hpp.

@@ -1,7 +1,7 @@
 // A list of plain shards whose samples can be read in any order. Owns the names, indexes and open files of the shards.
 //
 //   mr::detail::shard_data data(names, {.reader = {.fields = {"jpg", "cls"}}});
-//   data.counts();                                              // number of samples of each shard
+//   data.counts(); // number of samples in each shard
 //   std::size_t good = data.read(samples, records, failure);     // records[i] is samples[i] for i < good
 //   data.fingerprint();   // digest of names, sizes and members, for resume points
 //
@@ -107,7 +107,7 @@ class shard_data {
     return std::nullopt;
   }
 
-  /// Returns the number of samples of each shard. With a choice, returns the number of chosen samples, including
+  /// Returns the number of samples in each shard. With a choice, returns the number of chosen samples, including
   /// repeats.
   const std::vector<std::uint64_t>& counts() const noexcept { return counts_; }
   /// Returns the identity of a sample. It is the same in every choice that contains the sample. Each repeat has its own
@@ -325,7 +325,7 @@ class shard_data {
   shard_data_options options_;
   notice_outlet notices_;
   mutable read_meter reads_;
-  std::vector<std::uint64_t> counts_;   // number of samples of each shard
+  std::vector<std::uint64_t> counts_;   // number of samples in each shard
   std::uint64_t bytes_ = 0, stored_samples_ = 0, fingerprint_ = 0, choice_ = 0;
   std::string choice_text_, missing_keys_;
   damaged_shards damaged_;

@@ -6,11 +6,11 @@
 //
 // Formats: v7, ustar, GNU (long names, sparse, base-256 sizes), pax. Holes become zeros. Only zeros, at most 16 MiB,
 // may follow the end marker (two blocks of 512 zeros). Other data after the end marker is an error.
-// A shard may end between two members without an end marker, or with a part of it. It then counts as complete, and
-// ended_without_marker() returns true. With options.strict, it is an error. A truncation inside a member is always an
-// error.
-// Flipped bits in a payload of a plain shard are not detected. In a compressed shard, they are detected at the end of
-// the shard, or earlier.
+// A shard whose end marker is missing or incomplete counts as complete if it ends between two members.
+// ended_without_marker() then returns true; with options.strict, such a shard is an error. A truncation inside a member
+// is always an error.
+// Flipped bits in a payload of a plain shard are not detected. In a compressed shard, they may be detected only at the
+// end of the shard.
 // Errors: data_error with the shard, and the offset in the uncompressed stream of the member's first header block.
 // late_data_error for a damaged compressed stream. Also the errors of the source. After an error, the reader is
 // unusable.
@@ -74,8 +74,8 @@ class tar_reader {
   /// Returns the offset of the end marker, after next() has reached it.
   std::uint64_t end_marker_at() const noexcept { return end_marker_at_; }
 
-  /// Returns the number of names (of members, links, users) that libarchive could not convert to the character set of
-  /// the locale. It returns their bytes unchanged.
+  /// Returns how many names (of members, links, users) libarchive could not convert to the locale's character set. The
+  /// bytes of such names are returned unchanged.
   std::uint64_t unconverted_names() const noexcept { return unconverted_names_; }
   /// Returns whether the end marker was missing or incomplete. Valid after next() has reached the end.
   bool ended_without_marker() const noexcept { return ended_without_marker_; }
@@ -125,7 +125,7 @@ class tar_reader {
                     std::string hint = "Copy, download or write the shard again") const;
 
   std::unique_ptr<byte_source> source_;
-  std::uint64_t base_bytes_;   // offset in the shard of the first byte of the stream
+  std::uint64_t base_bytes_;   // where the stream begins in the shard
   bool has_start_member_;          // whether the stream begins with the member of tail_source
   bool strict_;
   shard_stream stream_;
