@@ -88,8 +88,9 @@ TEST_CASE("planes of photographs are those of libjpeg, alone and together with t
   std::size_t supported = 0, left = 0;
   slow::for_each_photograph([&](const std::string& name, const std::vector<std::byte>& file) {
     CAPTURE(name);
-    if (const auto why = mr::refusal_of_header(file); why != mr::jpeg_refusal::none) {
-      CHECK(best.decode({.bytes = file}).refusal == why);
+    const auto why = mr::refusal_of_header(file), refusal = best.decode({.bytes = file}).refusal;
+    if (why != mr::jpeg_refusal::none || refusal == mr::jpeg_refusal::progressive) {
+      if (why != mr::jpeg_refusal::none) CHECK(refusal == why);
       ++left;
       return;
     }
@@ -113,7 +114,7 @@ TEST_CASE("planes of photographs are those of libjpeg, alone and together with t
     ++supported;
     partner = file;
   });
-  MESSAGE(supported << " photographs by the built-in decoder, " << left << " left to libjpeg");
+  MESSAGE(supported << " photographs by the built-in decoder, " << left << " left to other decoders");
   CHECK(supported > 0);
 }
 
