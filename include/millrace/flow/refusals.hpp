@@ -98,7 +98,7 @@ struct refusals : flow_tag {
 
   template <detail::refused<Item, IsOfSource, mistake::accepts_another_type> Stage, class Got = flow_item<Item>,
             class Expected = stage_input<typename Stage::template expected_input<Item>>>
-  __attribute__((unavailable("millrace: the stage after '|' accepts another type than the flow produces here: got "
+  __attribute__((unavailable("millrace: the stage after '|' does not accept the type that the flow produces here: got "
                              "flow_item<...>, expected stage_input<...>. Change its parameter, or the map before it.")))
   broken_after<Stage> operator|(const Stage&) const;
 
@@ -113,8 +113,8 @@ struct refusals : flow_tag {
   broken_after<Stage> operator|(const Stage&) const;
 
   template <detail::refused<Item, IsOfSource, mistake::arguments_are_swapped> Stage, class Got = flow_item<Item>>
-  __attribute__((unavailable("millrace: the callable in map() accepts its arguments in another order: expected (item, "
-                             "rng&, scratch&). Put the item first.")))
+  __attribute__((unavailable("millrace: the callable in map() accepts its arguments in the wrong order: expected "
+                             "(item, rng&, scratch&). Put the item first.")))
   broken_after<Stage> operator|(const Stage&) const;
 
   template <detail::refused<Item, IsOfSource, mistake::returns_nothing> Stage>
@@ -149,7 +149,7 @@ struct refusals : flow_tag {
 
   template <detail::refused<Item, IsOfSource, mistake::column_of_another_type> Stage, class Got = flow_item<Item>,
             class Column = column_of<typename Stage::template expected_input<Item>>>
-  __attribute__((unavailable("millrace: batch<...> names a member of another type than the flow produces here: got "
+  __attribute__((unavailable("millrace: batch<...> names a member of a type that the flow does not produce here: got "
                              "flow_item<...>, expected column_of<...>. Name members of flow_item<...>.")))
   broken_after<Stage> operator|(const Stage&) const;
 

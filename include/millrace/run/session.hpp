@@ -83,8 +83,8 @@ class session {
   /// Rejects a flow with other columns at compile time.
   template <detail::flow_like Flow>
     requires(!detail::flow_with_columns<Flow, Columns...>)
-  __attribute__((unavailable("millrace: session<...> names other columns than the batch of this flow. Name the columns "
-                             "of batch<...>, in its order.")))
+  __attribute__((unavailable("millrace: session<...> and the batch of this flow name different columns. Name the "
+                             "columns of batch<...>, in the same order.")))
   explicit session(Flow, session_options = {});
   // clang-format on
   /// Accepts a flow whose error was already reported, so that the compiler reports no further error.

@@ -291,8 +291,8 @@ auto mix(const mix_options& options, std::vector<weighted<Flow>> of) {
 /// Reports a vector of sources with stages other than a shuffle and maps.
 template <class Flow>
   requires detail::mixed_with<detail::mix_mistake::not_mixable, Flow>
-__attribute__((unavailable("millrace: a source of mix() has stages other than a shuffle and then maps, or is a "
-                           "join(). Put these other stages after mix().")))
+__attribute__((unavailable("millrace: a source of mix() may have only a shuffle, followed by maps, and must not be a "
+                           "join(). Put other stages after mix().")))
 detail::broken_flow mix(const mix_options&, const std::vector<weighted<Flow>>&) {
   return {};
 }
@@ -316,8 +316,8 @@ detail::broken_flow mix(const mix_options&, weighted<Flows>...) {
 /// Reports a source with stages other than a shuffle and maps.
 template <class... Flows>
   requires detail::mixed_with<detail::mix_mistake::not_mixable, Flows...>
-__attribute__((unavailable("millrace: a source of mix() has stages other than a shuffle and then maps, or is a "
-                           "join(). Put these other stages after mix().")))
+__attribute__((unavailable("millrace: a source of mix() may have only a shuffle, followed by maps, and must not be a "
+                           "join(). Put other stages after mix().")))
 detail::broken_flow mix(const mix_options&, weighted<Flows>...) {
   return {};
 }

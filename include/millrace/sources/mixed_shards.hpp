@@ -156,7 +156,7 @@ struct mix_leaves {
     if constexpr (mix_part<std::remove_cvref_t<decltype(part.flow)>>::is_mix) {
       const mix_rule& inner = part.flow.source.rule();
       if (inner.on_exhausted != rule.on_exhausted)
-        throw setup_error("a mix within a mix has another mix_options::on_exhausted than the outer mix",
+        throw setup_error("mix_options::on_exhausted differs between an outer mix and its inner mix",
                           "Set the same behavior for both; it applies to the sources of both together");
       std::vector<source_weight> weights;
       for (const mix_source_spec& s : inner.sources) weights.push_back(s.weight);

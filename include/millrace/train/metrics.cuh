@@ -301,7 +301,7 @@ class cuda_device_sums final : public device_sums {
     if (used_ && !is_idle_) {
       if (is_capturing(stream) || is_capturing(step_))
         throw setup_error(
-            "a metric was updated on another stream than before, while one of the streams is being captured",
+            "a metric was updated on two streams, and one of them is being captured",
             "Update all metrics on one stream, and replay the graph there");
       check_cuda(cudaEventRecord(order_, step_), "cudaEventRecord");
       check_cuda(cudaStreamWaitEvent(stream, order_, 0), "cudaStreamWaitEvent");

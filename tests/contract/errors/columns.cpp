@@ -103,7 +103,7 @@ void train() {
 }
 
 // case: column_of_another_type
-// error: flow_item<example>.*column_of<other>.*batch<...> names a member of another type than the flow produces here
+// error: flow_item<example>.*column_of<other>.*batch<...> names a member of a type that the flow does not produce
 struct example {
   int number;
   float weight;
@@ -196,7 +196,7 @@ void train() {
 }
 
 // case: pack_of_text
-// error: flow_item<.*string.*stage_input<.*span<.*the stage after '\|' accepts another type than the flow produces here
+// error: flow_item<.*string.*stage_input<.*span<.*the stage after '\|' does not accept the type
 std::vector<std::uint32_t> tokenize(const std::string& text) { return {text.begin(), text.end()}; }
 const std::vector<std::string> texts(100, "to be");
 

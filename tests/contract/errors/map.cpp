@@ -67,7 +67,7 @@ void train() {
 }
 
 // case: map_arguments_swapped
-// error: the callable in map\(\) accepts its arguments in another order: expected \(item, rng&, scratch&\)
+// error: the callable in map\(\) accepts its arguments in the wrong order: expected \(item, rng&, scratch&\)
 #if MISTAKE
 example shift(mr::rng& random, int n) { return {n + static_cast<int>(random.below(3))}; }
 #else
@@ -166,7 +166,7 @@ void train() {
 }
 
 // case: map_accepts_another_type
-// error: flow_item<int>.*stage_input<.*string.*the stage after '\|' accepts another type than the flow produces here
+// error: flow_item<int>.*stage_input<.*string.*the stage after '\|' does not accept the type that the flow
 #if MISTAKE
 int wrong(const std::string& s) { return static_cast<int>(s.size()); }
 #else

@@ -68,7 +68,7 @@ void train() {
 }
 
 // case: session_of_other_columns
-// error: session<\.\.\.> names other columns than the batch of this flow
+// error: session<\.\.\.> and the batch of this flow name different columns
 void train() {
   auto flow = mr::from(numbers) | mr::map(prepare) | mr::batch<example>({.size = 4});
 #if MISTAKE

@@ -71,7 +71,7 @@ void train() {
 }
 
 // case: mix_of_a_batched_flow
-// error: a source of mix\(\) has stages other than a shuffle and then maps
+// error: a source of mix\(\) may have only a shuffle, followed by maps
 void train() {
   auto source = mr::shards("a.tar") | mr::map(prepare);
 #if MISTAKE
@@ -124,7 +124,7 @@ void train() {
 }
 
 // case: mix_of_a_vector_of_batched_flows
-// error: a source of mix\(\) has stages other than a shuffle and then maps
+// error: a source of mix\(\) may have only a shuffle, followed by maps
 void train() {
   auto source = mr::shards("a.tar") | mr::map(prepare);
 #if MISTAKE

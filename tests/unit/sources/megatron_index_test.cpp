@@ -140,7 +140,7 @@ TEST_CASE("an index that does not match its .bin file is an error that names the
   fails(with([](index_file& i) { i.documents = {1, 4}; }), "document 0 begins at sequence 1 of 4");
   fails(with([](index_file& i) { i.documents = {0, 2}; }), "describes another .bin file");
   fails(with([](index_file& i) { i.lengths[3] = 5; }), "got 10 tokens in documents of 4 sequences, expected 9 tokens");
-  fails(with([](index_file& i) { i.documents.clear(); }), "has another size than its counts declare");
+  fails(with([](index_file& i) { i.documents.clear(); }), "does not have the size that its counts declare");
 
   const std::string bytes = usual.bytes();
   for (std::size_t length = 0; length < bytes.size(); ++length) {

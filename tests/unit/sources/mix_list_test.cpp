@@ -343,7 +343,7 @@ TEST_CASE("mixes in mixes of mixes: maps, numbers and names of sources, and a st
     for (const auto& [label, number] : batch) CHECK(number == (label / 100 == 4 ? 9 : label / 100 % 2));
 
   CHECK_THROWS_WITH_AS(mr::mix({}, source(0), mr::weighted{two(1)}),
-                       doctest::Contains("a mix within a mix has another mix_options::on_exhausted"), mr::setup_error);
+                       doctest::Contains("mix_options::on_exhausted differs between an outer mix"), mr::setup_error);
   const auto streamed = [&](std::size_t set) {
     return mr::weighted{mr::shards(sets.names[set], {.index = mr::index::off, .fields = {"cls"}})};
   };

@@ -216,7 +216,7 @@ MILLRACE_INLINE void cuda_backend::check_owner(stream_view stream, device_event&
   const cudaError_t result = cudaEventRecord(handle(mark), stream);
   if (result != cudaErrorInvalidResourceHandle) return check_cuda(result, "cudaEventRecord");
   ignore_cuda(result);
-  throw setup_error("the stream does not exist, or belongs to another GPU than " + name_ + " or to another context",
+  throw setup_error("the stream does not exist, or does not belong to " + name_ + " and its context",
                     "Create the stream after cudaSetDevice(" + std::to_string(gpu_.ordinal) +
                         "), or the device while the context of the stream is current");
 }

@@ -48,7 +48,7 @@ MILLRACE_RARE damage_rule damage_rule_for(const flow_facts& f, const session_opt
     rule.donor_step = std::max<std::size_t>(1, lanes / ranks);
   } else if (ranks > 1) {
     throw setup_error("on_damage on several ranks needs an index: without an index, the ranks would have different "
-                      "numbers of batches after the loss of a shard",
+                      "numbers of batches if a shard is lost",
                       "Use shards() with uncompressed tars, which have an index, or use one rank");
   }
   return rule;

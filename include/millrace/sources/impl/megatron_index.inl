@@ -112,7 +112,7 @@ MILLRACE_INLINE std::optional<megatron_index> read_megatron_index(const storage&
   // The .idx file of a multimodal data set ends with one more byte for each sequence.
   const std::uint64_t expected = head_bytes + 12 * std::min(sequences, limit) + 8 * std::min(documents, limit);
   if (sequences > limit || documents > limit || documents == 0 || (bytes != expected && bytes != expected + sequences))
-    index.fail("has another size than its counts declare: got " + std::to_string(bytes) + " bytes, " +
+    index.fail("does not have the size that its counts declare: got " + std::to_string(bytes) + " bytes, " +
                std::to_string(sequences) + " sequences and " + std::to_string(documents) + " document bounds");
 
   stored_array<std::int32_t> lengths(*index.file, head_bytes, sequences);

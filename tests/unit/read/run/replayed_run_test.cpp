@@ -224,7 +224,7 @@ TEST_CASE("a resume point of another run is refused by name") {
   const auto filtered = mr::from(some_numbers, {.seed = 3}) | mr::shuffle({.window = 10}) |
                         mr::filter([](int) { return true; }) | mr::map(with_draw) | rows_of(8);
   options.resume = run_flow(filtered, quiet(1, 3), 3).positions.back();
-  CHECK_THROWS_WITH_AS(run_flow(expanded(), options), doctest::Contains("a flow with other stages"), mr::setup_error);
+  CHECK_THROWS_WITH_AS(run_flow(expanded(), options), doctest::Contains("flow with different stages"), mr::setup_error);
   mr::position elsewhere = mr::parse_position(position);
   elsewhere.replay.shard = some_numbers.lengths.size();
   options.resume = mr::to_text(elsewhere);

@@ -142,8 +142,8 @@ MILLRACE_RARE replayed_run::options replayed_run::checked(options o) {
                       "token_files() and from() of a range with random access also support any number of ranks, if "
                       "no expand, filter, take, pack, bucket or later shuffle changes the number of rows");
   if (r.size > 1 && o.epoch_batches == 0)
-    throw setup_error("without an index, the number of samples in one pass of each of " + std::to_string(r.size) +
-                          " ranks is unknown",
+    throw setup_error("without an index, it is unknown how many samples each of the " + std::to_string(r.size) +
+                          " ranks has in one pass",
                       "Set session_options::epoch_batches, or use shards() over plain tars, with an index");
   if (r.size > 1 && o.takes)
     throw setup_error("take() counts from the beginning of each pass, but without an index the ranks begin "
@@ -221,7 +221,7 @@ MILLRACE_RARE position replayed_run::start_of_run() {
   const bool fits = from_ == replay_start::sample ||
                     (r.ordinal == 0 && r.shard == 0 && (from_ == replay_start::pass || r.pass == 0));
   if (!fits)
-    throw setup_error("the resume point belongs to a flow with other stages: this flow buffers items, and can only "
+    throw setup_error("the resume point belongs to a flow with different stages: this flow buffers items, and can only "
                       "start at the beginning of a pass",
                       "Resume with the flow that wrote the resume point");
   if (o.epoch_batches > 0 ? from.step >= end_step(o) : from.epoch >= o.epochs)
