@@ -1,4 +1,4 @@
-// Converts batches to and from DLPack, a struct by which tensor libraries share memory without a copy.
+// Converts batches to and from DLPack. Tensor libraries share memory through this struct, without a copy.
 //
 //   #include <millrace/adapt/dlpack.hpp>
 //   auto [pixels, labels] = mr::to_dlpack(std::move(b), {.stream = s});       // one dlpack_tensor for each column

@@ -27,7 +27,7 @@ class crc_tables {
   std::uint32_t operator()(std::span<const std::byte> data, std::uint32_t state) const noexcept;
 
  private:
-  std::array<std::array<std::uint32_t, 256>, 8> tables_{};   // table k: effect of a byte before k further bytes
+  std::array<std::array<std::uint32_t, 256>, 8> tables_{};   // table k: effect of a byte that k more bytes follow
 };
 
 /// The version with tables, for every processor. `state` and the result are inner states.

@@ -15,7 +15,7 @@
 // The name of the device includes this node, or the reason why the slots are elsewhere.
 // Pinning memory is slow. Therefore up to 1 GiB of a session's host slots remain for the next session on the same
 // `device` object, for example a validation in each epoch. The slots are freed when a session needs slots of another
-// size. They are also freed when neither this object nor a session that uses it exists.
+// size. Slots are also freed when this object and all sessions that use it have been destroyed.
 // Errors: setup_error if the device does not exist or the stream is being captured; io_error with CUDA's own message
 // for other failures.
 // Threads: any; each thread keeps its current device. A graph capture on the user's thread is not disturbed.

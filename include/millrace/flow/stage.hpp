@@ -69,9 +69,9 @@ class scratch;
 
 namespace detail {
 
-/// Base class of every stage, by which operator| recognizes stages.
+/// Base class of every stage. operator| recognizes stages by it.
 struct stage_tag {};
-/// Base class of every flow, by which operator| recognizes flows.
+/// Base class of every flow. operator| recognizes flows by it.
 struct flow_tag {};
 
 /// A type that derives from stage_tag.

@@ -57,7 +57,7 @@ struct memory_budget {
 
  private:
   bool fits_complete_window() const noexcept;
-  std::size_t other_bytes() const noexcept;   // all bytes except those of the window
+  std::size_t other_bytes() const noexcept;   // all bytes except the bytes of the window
 };
 
 }}}  // namespace millrace::detail

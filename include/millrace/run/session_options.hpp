@@ -39,7 +39,7 @@ class run_core;
 struct row_feed_options;
 }  // namespace detail
 
-/// The base of row_storage (adapt/feeders/row_storage.hpp), from which storages of rows are derived.
+/// The base class of row_storage (adapt/feeders/row_storage.hpp). Storages of rows derive from row_storage.
 class row_provider {
  public:
   virtual ~row_provider() = default;

@@ -51,8 +51,8 @@ inline bool cpu_has_pclmul() noexcept {
 #endif
 }
 
-/// Returns whether the CPU has the instructions for CRC-32C: on x86-64 SSE4.2, and PCLMUL for simd/crc_lanes.hpp; on
-/// aarch64 the CRC32 extension, which also contains instructions for CRC-32.
+/// Returns whether the CPU has the instructions for CRC-32C. On x86-64, these are SSE4.2, and PCLMUL for
+/// simd/crc_lanes.hpp. On aarch64, this is the CRC32 extension, which also contains instructions for CRC-32.
 inline bool cpu_has_crc32c() noexcept {
 #ifdef __x86_64__
   return __builtin_cpu_supports("sse4.2") != 0 && cpu_has_pclmul();

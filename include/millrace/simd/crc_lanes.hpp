@@ -57,7 +57,7 @@ struct crc32_instruction {
 
 #ifdef __x86_64__
 
-/// Returns x^(8 * bytes - 33) modulo the polynomial of CRC-32C, bits reflected. The reflected product has a further
+/// Returns x^(8 * bytes - 33) modulo the polynomial of CRC-32C, bits reflected. The reflected product has an additional
 /// factor of x, and the instruction multiplies by x^32.
 constexpr long long crc32c_power(std::size_t bytes) {
   switch (bytes) {

@@ -9,7 +9,7 @@
 // shard name is not UTF-8, "key_hex" or "shard_hex" contains its bytes in hexadecimal. A line with a shard and a null
 // key is a note about the shard, and is skipped. A truncated last line of a quarantine list, whose writer was killed,
 // is skipped, too.
-// Files may be compressed like those of lines(). Patterns are those of list_shards(). In a folder, keys_from() reads
+// Files may be compressed, as for lines(). Patterns are the same as for list_shards(). In a folder, keys_from() reads
 // the same files as lines().
 // Errors: setup_error for missing files, unless allow_missing is set. data_error with file and line for a line of JSON
 // without a key. Threads: any thread; no shared state.

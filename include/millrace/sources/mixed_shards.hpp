@@ -194,7 +194,8 @@ struct part_maps {
   }
 };
 
-/// Applies the maps of the argument of mix() to which an item belongs. `Parts` is a tuple or a vector of part_maps.
+/// An item belongs to one argument of mix(). Applies the maps of this argument to the item. `Parts` is a tuple or a
+/// vector of part_maps.
 template <class Item, class Parts>
 struct nested_prepare {
   Parts parts;

@@ -71,7 +71,7 @@ class bucketing {
   }
 
   void push(sample<T> s, std::vector<sample<T>>& out) {
-    // Flushes only between two samples of the source, at which a resumed run can begin.
+    // Flushes only between two samples of the source, because a resumed run can begin there.
     if (since_flush_ >= flush_every_ && s.ordinal != last_ordinal_) flush(out);
     last_ordinal_ = s.ordinal;
     if (since_flush_++ == 0) {

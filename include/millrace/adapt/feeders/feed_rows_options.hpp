@@ -24,9 +24,9 @@ struct feed_rows_options {
   /// The options of the trainer's session. The feeder uses those that influence rows: the number of ranks in `world`,
   /// `epoch_batches`, `lanes`, `grown` and `on_damage`. It also uses `threads` (empty: all usable cores) and `notice`.
   session_options session{};
-  /// Maximum number of requests in progress. The feeder refuses further requests with status 429, unless the rank of
-  /// the request has fewer requests in progress than its equal share of max_requests. The value 0 means 16, plus 4 for
-  /// each worker.
+  /// Maximum number of requests in progress. At this maximum, the feeder refuses new requests with status 429, except
+  /// from a rank that has fewer requests in progress than its equal share of max_requests. The value 0 means 16, plus 4
+  /// for each worker.
   std::size_t max_requests = 0;
   /// Maximum time until a client has received an answer. After SIGTERM, also the maximum time until the requests in
   /// progress are complete. At most one day.

@@ -20,7 +20,7 @@ struct feeder_options {
   /// HOST:PORT or https://HOST:PORT. Lists of Slurm and braces are expanded: node[01-04,7]:8717, node{01..04}:8717.
   std::vector<std::string> hosts{};
   std::string token{};     ///< sent as the header Authorization: Bearer; if empty, no header is sent
-  std::string ca_file{};   ///< certificates of authorities for https://; if empty, those of the system
+  std::string ca_file{};   ///< certificates of authorities for https://; if empty, the system's certificates
   std::size_t memory_bytes = std::size_t{64} << 20;   ///< maximum memory of answers that arrive at the same time
   std::chrono::duration<double> connect_limit{5};     ///< timeout for establishing a connection
   /// Maximum time without a byte from a feeder that computes rows; at least four times its slowest recent answer.

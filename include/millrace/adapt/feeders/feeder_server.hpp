@@ -7,8 +7,8 @@
 //
 // The threads of libmicrohttpd receive requests and send answers; the workers of feeder_work compute rows. A connection
 // whose rows are computed is suspended, so that no thread waits for a client or for a worker. If `max_requests`
-// requests are in progress, a further request is accepted only if its rank has fewer than an equal share. Memory: 4 MiB
-// for each request, or a row if that is larger, and 16 KiB for each connection.
+// requests are in progress, a new request is accepted only if its rank has fewer than an equal share. Memory: 4 MiB for
+// each request, or a row if that is larger, and 16 KiB for each connection.
 // Errors: setup_error for options that are not valid; io_error if the server cannot listen or read a file.
 // Threads: one thread calls close_slow() and drain(). Lifetime: the row_maker must outlive the server.
 #pragma once
@@ -71,7 +71,8 @@ class feeder_server {
       }
   }
 
-  /// Refuses further requests with the status 503, and waits at most `patience` until the others have been answered.
+  /// Refuses new requests with the status 503, and waits at most `patience` until the earlier requests have been
+  /// answered.
   void drain() noexcept {
     draining_.store(true);
     const std::uint64_t end = steady_now_ns() + nanoseconds();

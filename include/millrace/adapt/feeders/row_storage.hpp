@@ -113,8 +113,7 @@ class row_storage : public row_provider {
 
   /// Starts a run. Called once by each session, before its first request. Throws setup_error to refuse the run.
   virtual void open(const row_run& run) = 0;
-  /// Returns the number of further rows that the storage can compute now, in addition to the rows that are already
-  /// requested.
+  /// Returns how many more rows the storage can compute now, in addition to the rows that are already requested.
   virtual std::size_t free_rows() = 0;
   /// Requests at most free_rows() rows. Must not wait for them.
   virtual void read_rows(const row_range& range, row_slots slots) = 0;

@@ -3,7 +3,7 @@
 //   const std::unique_ptr<loader_entry> entries[] = {loader<&options::shards, &options::batch>("train", train)};
 //   return mr::detail::python::create_module("photos", entries);
 //
-// Errors: those of session; create_module() sets a Python exception. Threads: sessions run without Python's lock.
+// Errors: the errors of session; create_module() sets a Python exception. Threads: sessions run without Python's lock.
 #pragma once
 
 #include <millrace/adapt/python/values.hpp>

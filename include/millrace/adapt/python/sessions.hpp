@@ -121,8 +121,8 @@ class running {
     if (run) without_gil([&]() noexcept { run.reset(); });
   }
 
-  /// Waits for the next batch, at most signal_check_ns. Until commit() is called, further calls return the same batch,
-  /// so that a failed call can be repeated.
+  /// Waits for the next batch, at most signal_check_ns. Until commit() is called, later calls return the same batch, so
+  /// that a failed call can be repeated.
   outcome next(const request& r) {
     if (!current_ || !current_->batch() || current_->batch().epoch() != r.epoch) {
       if (!run->engine().wait_at_most(signal_check_ns, r.epoch)) return outcome::waits;

@@ -1,5 +1,5 @@
-// The structs of DLPack, by which tensor libraries share memory. Their layout never changes, so no header of DLPack is
-// needed.
+// The structs of DLPack. Tensor libraries share memory through these structs. Their layout never changes, so no header
+// of DLPack is needed.
 //
 //   mr::dlpack_managed* exported = mr::detail::export_dlpack<mr::dlpack_managed>(column, shared);
 //   exported->deleter(exported);                         // the receiver calls it, on any thread

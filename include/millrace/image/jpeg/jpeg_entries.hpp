@@ -1,4 +1,4 @@
-// Computes entry points of a JPEG, with which a decoder can decode a crop without decoding all data before it.
+// Computes entry points of a JPEG. With them, a decoder can decode a crop without decoding all data before the crop.
 //
 //   std::vector<std::byte> entries = mr::jpeg_entries(file);                   // once; store them next to the file
 //   std::vector<std::byte> fewer = mr::jpeg_entries(file, {.every_mcus = 8});

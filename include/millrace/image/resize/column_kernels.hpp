@@ -34,8 +34,8 @@ struct column_plan {
   std::size_t source_of(std::size_t output) const noexcept {
     return flipped ? taps.outputs() - 1 - output : output;
   }
-  /// Returns the first sample of the output at this position. For positions beyond the end, returns that of the last
-  /// output.
+  /// Returns the first sample of the output at this position. For positions beyond the end, returns the first sample of
+  /// the last output.
   std::size_t first_of(std::size_t output) const noexcept {
     return taps.first(source_of(std::min(output, taps.outputs() - 1))) - origin;
   }

@@ -170,7 +170,7 @@ constexpr bool same_columns(column_list<A...>, column_list<B...>) {
   else return (same_column<A, B>() && ...);
 }
 
-/// In the type of a session, names the column b.label_b(): the labels of the rows with which the rows are mixed.
+/// In the type of a session, names the column b.label_b(): the labels of the partner rows.
 template <auto Label>
 struct label_b_column {};
 /// In the type of a session, names the column b.lambda(): the weight of each row's own label.

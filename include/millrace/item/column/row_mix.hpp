@@ -29,7 +29,7 @@ struct row_mix {
   static constexpr std::int32_t none = -1;
   static constexpr std::uint32_t full_weight = 65'536;   ///< a weight of 1
 
-  std::int32_t partner = none;     ///< number of the row with which this row is mixed; `none` if unmixed
+  std::int32_t partner = none;     ///< number of the row that is mixed into this row; `none` if unmixed
   std::int32_t next_copy = none;   ///< in a row: the number of its first copy; in a copy: the number of the next copy
   std::uint32_t weight = full_weight;    ///< weight of this row's elements in 65536ths, even; the rest is the partner's
                                          ///< weight

@@ -91,8 +91,8 @@ class indexed_run final : public planned_run {
       return f;
     }
   }
-  /// Returns advice about a poor shuffle, with a window that would be better. Returns "" if the shuffle is good, if the
-  /// run was resumed, and on all ranks except 0.
+  /// Returns advice about a poor shuffle, with a window that would be better. Returns "" on all ranks except 0, and on
+  /// rank 0 if the shuffle is good or the run was resumed.
   std::string shuffle_advice() const override;
   /// Returns the data set's description of its order, or "" if it has no description.
   std::string describe() const override;

@@ -57,7 +57,7 @@ std::string pictures_text(const picture_statistics& p);
 
 std::string counts_text(const std::vector<event_count>& counts);
 
-/// Returns further facts about a stage: speed, phases and processor share.
+/// Returns more facts about a stage: speed, phases and processor share.
 std::string stage_remark(const flow_statistics& f, const stage_statistics& s);
 
 }  // namespace detail

@@ -3,8 +3,8 @@
 //   stateful_expanding<clip, expand_stage<windows_of>>    an expanding stage with a non-const push, or with a finish
 //   shuffling<clip>                         a shuffle that does not follow the source directly
 //
-// A stage appends its results to the vector `out`, from which the segment (the part of the pipeline that runs the
-// stage) removes them.
+// A stage appends its results to the vector `out`. The segment (the part of the pipeline that runs the stage) removes
+// them from `out`.
 // Errors: push() throws setup_error if a stage emits too many items, or if the shuffle buffer exceeds its budget.
 // Exceptions of the user's stage are passed on. Threads: one thread at a time.
 #pragma once

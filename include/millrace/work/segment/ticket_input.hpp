@@ -51,7 +51,7 @@ class ticket_input final : public sample_sink<T> {
 
   explicit ticket_input(options o) : options_(o), ring_(o.capacity), batch_end_(o.group) {}
 
-  /// Sets the gate, to which publish() reports available tickets.
+  /// Sets the gate. publish() reports available tickets to the gate.
   void connect(ticket_gate& gate) noexcept { gate_ = &gate; }
   /// Sets the listener to call when space is free again.
   void set_listener(space_listener* producer) override { listener_ = producer; }

@@ -21,7 +21,7 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 class curl_fetch {
  public:
   struct settings {
-    std::string ca_file{};   ///< file with certificates of authorities; if empty, those of the system are used
+    std::string ca_file{};   ///< file with certificates of authorities; if empty, the system's certificates are used
   };
 
   explicit curl_fetch(settings s) : settings_(std::move(s)) {}

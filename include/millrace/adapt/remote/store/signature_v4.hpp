@@ -42,7 +42,7 @@ struct url_parts {
 /// The parts of a request that are signed.
 struct signable_request {
   std::string_view method = "GET", url{};
-  header_list headers{};   ///< headers to sign in addition to those of the signature
+  header_list headers{};   ///< additional headers to sign
 };
 
 /// Signs requests for a region and a service.

@@ -42,13 +42,13 @@ struct remote_options {
   std::size_t part_bytes = std::size_t{8} << 20;          ///< size of one request in bytes
   std::size_t memory_bytes = std::size_t{256} << 20;      ///< maximum number of prefetched bytes
   std::vector<std::pair<std::string, std::string>> headers{};   ///< sent with each http:// and https:// request
-  /// Returns further headers for http:// and https:// names, such as a token that expires. Millrace calls it for the
-  /// first request, and again if a response has status 401 or 403. The pauses between calls are those of a search for
-  /// keys (s3_options.hpp). Only one thread at a time calls it.
+  /// Returns additional headers for http:// and https:// names, for example a token that expires. Millrace calls it for
+  /// the first request, and again if a response has status 401 or 403. The pauses between calls are as long as in a
+  /// search for keys (s3_options.hpp). Only one thread at a time calls it.
   std::function<std::vector<std::pair<std::string, std::string>>()> current_headers{};
   /// Receives each notice, for example about refused keys, on any thread. If empty, notices are written to stderr.
   notice_function notice{};
-  std::string ca_file{};   ///< file with certificates of authorities; if empty, those of the system are used
+  std::string ca_file{};   ///< file with certificates of authorities; if empty, the system's certificates are used
   /// Uses HTTP/2, whose requests share connections. Slower for large objects if the speed of a connection is limited.
   bool http2 = false;
   std::chrono::duration<double> connect_limit{10};        ///< timeout for establishing a connection

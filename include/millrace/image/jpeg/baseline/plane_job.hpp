@@ -134,7 +134,7 @@ class plane_job {
   }
 
   /// Jumps to the last entry at or before the next requested MCU, if that entry is ahead of the current position.
-  /// Returns false if the job has ended, because no further MCU is requested or the file is damaged.
+  /// Returns false if the job has ended, because no more MCUs are requested or the file is damaged.
   [[gnu::noinline]] bool skip_ahead() noexcept {
     const int row = row_ < region_.first_row ? region_.first_row : row_ + (column_ >= region_.end_column ? 1 : 0);
     if (row == region_.end_row) {
@@ -154,7 +154,7 @@ class plane_job {
   bool enter_packed(int row) noexcept {
     const std::int64_t begin_of_row = std::int64_t{row} * region_.columns, every = entries_.every();
     const std::int64_t number = std::min((begin_of_row + region_.first_column) / every, entries_.last());
-    // If all columns are requested, the rows are contiguous and no further jump is needed.
+    // If all columns are requested, the rows are contiguous and no other jump is needed.
     const bool all_columns = region_.width() == region_.columns;
     const std::int64_t end = all_columns ? std::int64_t{region_.end_row} * region_.columns
                                         : begin_of_row + region_.end_column;

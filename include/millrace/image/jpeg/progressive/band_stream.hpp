@@ -138,7 +138,7 @@ struct band_stream {
   const band_table* table = nullptr;
   unsigned first = 1, last = 63, low = 0;
   std::uintptr_t bit = 0, end_bit = 0;   // where the next symbol begins, and where the data ends
-  std::uint32_t blocks_passed = 0;       // number of further blocks without a symbol
+  std::uint32_t blocks_passed = 0;       // number of following blocks without a symbol
 
   /// Returns the number of blocks without further symbols: the current block and its successors.
   MILLRACE_ALWAYS_INLINE static std::uint32_t ended_blocks(std::uint64_t after_word, unsigned run) noexcept {

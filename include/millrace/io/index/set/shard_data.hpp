@@ -171,7 +171,7 @@ class shard_data {
   /// cached blocks and entry points.
   std::size_t expect(const expected_order& order);
 
-  /// Announces to the storage that these shards will be opened in this order. A further call announces more shards.
+  /// Announces to the storage that these shards will be opened in this order. Later calls announce more shards.
   void expect_shards(std::span<const std::size_t> shards) const;
 
   /// Reads `samples` into `records`. Returns the number of samples before the first error, which is stored in
