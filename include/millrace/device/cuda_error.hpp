@@ -45,8 +45,8 @@ struct gpu_context {
 };
 
 /// Returns the context for a GPU: the calling thread's current context if it is on this GPU, otherwise the GPU's
-/// primary context, which the CUDA runtime uses by default. Opens no other GPU. The primary context remains open until
-/// the process ends.
+/// primary context. The CUDA runtime uses the primary context by default. Opens no other GPU. The primary context
+/// remains open until the process ends.
 gpu_context context_of(int ordinal);
 
 /// Sets the context of the calling thread until the end of the scope, then restores the previous one, or none. Costs

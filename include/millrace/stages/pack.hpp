@@ -73,8 +73,7 @@ struct cost_options {
 
 namespace detail {
 
-/// Returns the index of the row with the least free space that is at least `size`; the number of rows if no row has
-/// enough space.
+/// Returns the index of the fullest row that has `size` free space, or the number of rows if no row has enough space.
 template <class Row>
 std::size_t best_row(const std::vector<Row>& rows, std::size_t size) noexcept {
   std::size_t best = rows.size();

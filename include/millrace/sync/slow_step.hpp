@@ -7,7 +7,7 @@
 //   }
 //
 // If a step is not complete after `after_ns`, a notice reports the number of completed items and the longest running
-// item. Further notices follow at increasing intervals.
+// item. More notices follow at increasing intervals.
 // Errors: if the watching thread cannot be started, nothing is reported. Threads: runs a separate thread until
 // destruction.
 #pragma once

@@ -8,9 +8,9 @@
 // The window of a feeder is the maximum number of rows that are requested from it at the same time. The window is rate
 // * (50 ms + 2 * latency), but at least four rows for each worker of the feeder. The rate is the number of rows per
 // second that the feeder delivers, and the latency is the duration of its fastest answer. The window is divided into
-// requests, so that the feeder never waits for the network: eight, or more if their rows would exceed
-// max_request_rows(), but at most two for each worker. Several trainers share a feeder by additive increase and
-// multiplicative decrease: an answer with status 429 halves the share of the window that this trainer uses, and each
+// several requests, so that the feeder never waits for the network. There are eight requests, or more if their rows
+// would exceed max_request_rows(), but at most two for each worker. Several trainers share a feeder by additive
+// increase and multiplicative decrease: an answer with status 429 halves this trainer's share of the window, and each
 // answer with rows increases the share.
 // Errors: std::bad_alloc. Threads: the network thread. Lifetime: the feeder_state must outlive the attempt.
 #pragma once

@@ -10,8 +10,8 @@
 // Rows below the planes repeat the last row. Callers may read 64 bytes beyond the end of a row.
 // Errors: none. Threads: not thread-safe; one thread at a time. Nothing is allocated unless a width exceeds all
 // previous widths.
-// Source of the interpolation of chroma: fancy_upsampling.hpp. With fewer than three chroma columns, or at 1/8 of the
-// size, libjpeg repeats samples instead.
+// Chroma is interpolated as in fancy_upsampling.hpp. With fewer than three chroma columns, or at 1/8 of the size,
+// libjpeg repeats samples instead.
 #pragma once
 
 #include <millrace/image/jpeg/baseline/jpeg_planes.hpp>

@@ -22,8 +22,8 @@ enum class padding_mode : std::uint8_t {
 
 namespace detail {
 
-/// Returns which of the `count` pixels of a line is shown at `position`. Outside of the line, a constant color has no
-/// such pixel: returns -1.
+/// Returns which of the `count` pixels of a line is shown at `position`. Returns -1 if `position` is outside of the
+/// line and `mode` is constant.
 constexpr std::int64_t padded_pixel(padding_mode mode, std::int64_t position, std::int64_t count) noexcept {
   if (position >= 0 && position < count) return position;
   if (mode == padding_mode::constant) return -1;

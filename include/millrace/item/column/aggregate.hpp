@@ -81,8 +81,8 @@ constexpr bool begins_array() {
   return accepts(std::make_index_sequence<Count - Index - 1>{});
 }
 
-/// Returns the number of members in an aggregate; 0 if it has more than 16, a built-in array or a base class, or if
-/// Item is not an aggregate.
+/// Returns the number of members in an aggregate. Returns 0 if Item is not an aggregate, or if it has more than 16
+/// members, a built-in array or a base class.
 template <class Item>
 constexpr std::size_t member_count() {
   if constexpr (std::is_aggregate_v<Item> && !std::is_array_v<Item> && !requires { Item{any_base<Item>{}}; }) {

@@ -1,7 +1,7 @@
 // The context of a batch in its run: the step, the number of rows on all ranks, and the resume point after the batch.
 //
 //   const mr::detail::batch_origin from{.first_step = 1000, .global_rows = 512, .next = position};
-//   const std::uint64_t step = from.first_step + 3;      // what step() of the session's fourth batch returns
+//   const std::uint64_t step = from.first_step + 3;      // step() of the session's fourth batch
 //
 // Errors: none. Threads: not synchronized.
 #pragma once

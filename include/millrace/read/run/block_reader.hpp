@@ -3,8 +3,8 @@
 //   mr::detail::block_reader<mr::detail::shard_data> reader(data, plan.positions(), samples);
 //   while (auto record = reader.next()) use(*record);
 //
-// Errors: the error of a sample that cannot be read, after all samples before it were returned. Threads: not
-// thread-safe.
+// Errors: if a sample cannot be read, next() first returns all samples before it, and then throws the error of the
+// sample. Threads: not thread-safe.
 #pragma once
 
 #include <millrace/item/record.hpp>

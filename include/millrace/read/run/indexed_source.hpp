@@ -14,7 +14,8 @@
 // its payloads.
 // The short last batch of an epoch may have no row for this rank. The reader then returns the epoch's last sample as a
 // void row (a row that is not delivered). A rank that begins with this batch needs a sample for the shapes.
-// Errors: the error of a sample that cannot be read, after all samples before it were returned.
+// Errors: if a sample cannot be read, all samples before it are returned first. The next call throws the error of the
+// sample.
 // Threads: any thread may call open(). Readers are not thread-safe. Lifetime: readers share ownership of the data and
 // the order.
 #pragma once

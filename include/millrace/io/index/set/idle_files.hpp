@@ -5,7 +5,7 @@
 //   const auto closed = files.keep(this, std::move(opened));    // after the read; destroys the file to close
 //
 // If too many files are open, keep() returns a file that the caller closes. Usually this is the least recently used
-// file of all sets. If hardly any file is reused, as in a mix of many sources, it is the argument of keep(), so that
+// file of all sets. If hardly any file is reused, as in a mix of many sources, keep() returns its own argument, so that
 // the other files stay open. The pool keeps at most one file for each shard.
 // Errors: none. Threads: any thread. Lifetime: a set calls remove_all() before it destroys the data that its files use.
 #pragma once
