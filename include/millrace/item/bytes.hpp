@@ -287,7 +287,7 @@ std::string text(const bytes& field);
 /// Reuses blocks of memory. Any thread may use the pool.
 class block_pool {
  public:
-  /// Retains at most `idle_limit_bytes` for reuse (default: 256 MiB); further blocks are freed to the heap.
+  /// Retains at most `idle_limit_bytes` for reuse (default: 256 MiB); all other idle blocks are freed to the heap.
   explicit block_pool(std::size_t idle_limit_bytes = std::size_t{256} << 20);
 
   /// Returns a block of at least `bytes`; its content is undefined.

@@ -35,8 +35,8 @@ struct run_settings {
 struct flow_facts {
   run_settings settings{};
   std::uint64_t seed = 0;
-  /// Whether an index determines the order. Until is_planned() (run/session_order.hpp) decides: whether an index may do
-  /// so.
+  /// Whether an index determines the order. Before is_planned() (run/session_order.hpp) is called: whether an index may
+  /// determine the order.
   bool has_index = false;
   std::size_t window = 0;            ///< samples in the window of a shuffle directly after the source; 0 without one
   std::uint64_t take = endless;      ///< maximum of samples per pass, set by a take() directly after the source

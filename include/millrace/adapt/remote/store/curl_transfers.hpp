@@ -7,7 +7,8 @@
 //   transfers.transfer();    // then curl_multi_info_read(transfers.get(), &left)
 //
 // curl_multi_perform() calls poll() for each transfer. transfer() processes only the sockets that are ready.
-// Errors: io_error without file descriptors; std::bad_alloc. Threads: any thread may call wake(), one the others.
+// Errors: io_error without file descriptors; std::bad_alloc. Threads: any thread may call wake(). Only one thread may
+// call the other functions.
 #pragma once
 
 #include <millrace/adapt/remote/store/curl_handle.hpp>

@@ -169,7 +169,7 @@ class range_fetch {
   mutable std::mutex mutex_;   // guards all members below; only the reader's thread uses buffered_from_
   std::condition_variable changed_{};
   std::span<std::byte> memory_;
-  std::atomic<std::size_t> size_bytes_, arrived_ = 0;   // changed under the lock, but read without it
+  std::atomic<std::size_t> size_bytes_, arrived_ = 0;   // changed under the lock, and read without the lock
   std::size_t awaited_end_ = 0, buffered_from_ = 0;
   std::size_t on_copy_ = 0;   // number of bytes after arrived_ that are being copied now
   std::span<std::byte> direct_{};   // the part of a waiting reader's buffer that is not filled yet

@@ -16,7 +16,8 @@
 // entry is the number of bits in the file from the previous entry, including stuffed bytes. The distance of the first
 // entry is counted from the end of the headers. Each `every`th MCU except MCU 0 has an entry, so the number of entries
 // is not stored.
-// Errors: none. open() refuses most bytes that are not from pack_entries(); the entries of others are arbitrary.
+// Errors: none. open() refuses most bytes that pack_entries() did not write. If it accepts such bytes, the entries are
+// arbitrary.
 // Lifetime: packed_entries points into the bytes. Threads: one thread at a time. Requires a little-endian machine.
 #pragma once
 

@@ -7,7 +7,7 @@
 //
 // The function reads all payloads, and also records their checksums in the index. A sample that is unreadable or does
 // not match its checksum gets no entry points, and is counted. Entry points that need more bytes than their payload are
-// omitted. If the entry points of a shard need 4 GiB or more, the last of them are omitted.
+// omitted. If the entry points of a shard need more than 4 GiB together, those that do not fit are omitted.
 // Memory: all entry points of the shard until they are stored, and a few samples for each thread.
 // Errors: io_error if the shard cannot be read, and exceptions of `build`. Threads: starts threads, which call `build`
 // concurrently, and waits for them.

@@ -11,8 +11,8 @@
 //
 // Reading: samples that are neighbors in a shard are read together (indexed_reader.hpp). The first read of a payload
 // records its checksum, and all later reads check it. Up to 128 files stay open between reads.
-// If the memory suffices, small samples are read in blocks of neighbors (block_cache.hpp), and so are larger samples of
-// a remote storage. expect() decides this.
+// If the memory suffices, small samples, and larger samples of a remote storage, are read in blocks of neighbors
+// (block_cache.hpp). expect() decides this.
 // Entry points (positions where a decoder may start) are read with their field, if the index has them (entry_file.hpp).
 //
 // Damage: a shard that is damaged at the start is an error, unless damaged_shards_at_most allows it. If the shard has
