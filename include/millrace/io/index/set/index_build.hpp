@@ -60,8 +60,8 @@ struct index_build_options {
   index_file_options files{};
   bool store = true;              ///< writes new indexes to files; if false, they are in memory only
   bool heads_only = false;       ///< reads only the heads of valid indexes of complete shards
-  /// Number of threads. 0 selects the default: at most eight for local files, 64 for a storage, and one for each core
-  /// with `entries`.
+  /// Number of threads. 0 selects the default: 64 for a remote storage. For local files, the default is one for each
+  /// core with `entries`, and at most eight without `entries`.
   unsigned threads = 0;
   notice_outlet* notices = nullptr;   ///< receives progress and stalls; if null, only stalls are reported, on stderr
   std::uint64_t report_after_ns = 10'000'000'000;   ///< minimum length of a stall that is reported (sync/slow_step.hpp)
