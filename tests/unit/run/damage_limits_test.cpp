@@ -115,7 +115,7 @@ TEST_CASE("flows without a separate row for each sample, and several ranks witho
   CHECK_THROWS_WITH_AS((mr::session{mr::shards(shards, {.index = mr::index::off}) | mr::filter(keep) |
                                         mr::map(prepare_but({})) | mr::batch<&row_of::label>({.size = 4}),
                                     options}),
-                       doctest::Contains("on_damage needs one row for each sample, but the flow has expand"),
+                       doctest::Contains("on_damage needs one row for each sample, but the flow has a shuffle"),
                        mr::setup_error);
   options.world = {.rank = 0, .size = 2};
   options.epoch_batches = 3;

@@ -151,7 +151,7 @@ TEST_CASE("an index that does not match its .bin file is an error that names the
     std::string huge = bytes;
     std::memset(huge.data() + at, 0xff, 8);
     tar_test::save(folder / "a.idx", huge);
-    CHECK_THROWS_WITH_AS(read_documents(folder / "a.bin"), doctest::Contains("has another size"), mr::data_error);
+    CHECK_THROWS_WITH_AS(read_documents(folder / "a.bin"), doctest::Contains("does not have the size"), mr::data_error);
   }
   std::filesystem::remove(folder / "a.idx");
   CHECK_THROWS_WITH_AS(read_documents(folder / "a.bin"), doctest::Contains("file next to the file does not exist"),
