@@ -32,9 +32,11 @@
 #include <concepts>
 #include <memory>
 
+// clang-format off: separate namespaces
 namespace millrace { inline namespace MILLRACE_ABI {
 
 namespace [[gnu::visibility("hidden")]] python {
+// clang-format on
 
 /// Describes a function of the module. `make` receives an object with the members `Options` and returns a flow. `name`
 /// and `doc` must exist until the process ends.

@@ -222,11 +222,10 @@ MILLRACE_INLINE batch_lease run_core::next(bool stop_at_epoch) {
     fail(std::current_exception());
   }
   using kind = trainer_times::kind;
-  times_.record_return(steady_now_ns(), got.what == batch_ring::outcome::ready       ? kind::batch
-                                 : got.what == batch_ring::outcome::epoch_end ? kind::pause : kind::end,
-                full);
+  const bool ready = got.what == batch_ring::outcome::ready, pauses = got.what == batch_ring::outcome::epoch_end;
+  times_.record_return(steady_now_ns(), ready ? kind::batch : pauses ? kind::pause : kind::end, full);
   if (lost()) damaged_.add(lost_.take_new(), counts_);
-  if (got.what != batch_ring::outcome::ready) {
+  if (!ready) {
     if (got.what == batch_ring::outcome::end) end_of_run();
     end_.over = end_.over || got.what == batch_ring::outcome::end;
     return {};

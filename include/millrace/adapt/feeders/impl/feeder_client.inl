@@ -9,7 +9,9 @@
 
 #include <algorithm>
 
+// clang-format off
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
+// clang-format on
 
 MILLRACE_INLINE feeder_client::feeder_client(feeder_options o, feeder_lookup lookup)
     : options_(std::move(o)),

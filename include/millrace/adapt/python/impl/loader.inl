@@ -381,8 +381,10 @@ MILLRACE_INLINE PyObject* new_module(const char* name, loader_list loaders) {
       {"_epoch_of", guarded<epoch_of>, METH_O, nullptr},
       {nullptr, nullptr, 0, nullptr}};
   // The definition is never freed, because CPython refers to it until the process ends.
+  // clang-format off
   auto* const definition = new PyModuleDef{PyModuleDef_HEAD_INIT, name, nullptr, -1,
                                            const_cast<PyMethodDef*>(functions), nullptr, nullptr, nullptr, nullptr};
+  // clang-format on
   const reference package(PyImport_ImportModule("millrace.loader"));
   reference module(package ? PyModule_Create(definition) : nullptr);
   for (const std::unique_ptr<loader_entry>& loader : loaders)

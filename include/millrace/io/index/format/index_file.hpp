@@ -122,6 +122,8 @@ struct index_summary {
 };
 /// Reads the head of an index. Throws io_error if the file cannot be read.
 index_summary summarize_index(const std::string& path, const shard_identity& shard);
+/// Returns the content of the head with which `index` is stored.
+index_summary summarize_index(const shard_index& index);
 
 /// Loads the index that is stored next to a shard of a storage. The state indicates whether the index is valid. The
 /// time in the identity has no meaning. `file_bytes` is the expected size of the index file, or 0. Throws io_error if

@@ -173,6 +173,22 @@ MILLRACE_RARE index_summary summarize_index(const std::string& path, const shard
   return summarize_open_index(file, path, shard);
 }
 
+MILLRACE_RARE index_summary summarize_index(const shard_index& index) {
+  const index_counts& counts = index.columns().counts;
+  return {.state = index_file_state::good,
+          .samples = index.samples(),
+          .members = index.members(),
+          .known_checksums = static_cast<std::uint32_t>(index.known_checksums()),
+          .fingerprint = index.fingerprint(),
+          .shard_is_complete = index.state() == shard_index::shard_state::complete,
+          .without_end_marker = index.facts().counters.missing_end_markers > 0,
+          .entries_built = index.entries().built,
+          .entries_in_storage = index.entries().in_storage,
+          .entry_bytes = index.entries().bytes(),
+          .shard = index.identity(),
+          .index_bytes = index.entries().built ? entries_begin_at(counts) : sizeof(index_head) + counts.all_bytes()};
+}
+
 /// Returns the size of an index file without its entries. `first` is the first bytes of the file, `bytes` its size.
 MILLRACE_INLINE std::uint64_t bytes_before_entries(std::span<const std::byte> first, std::uint64_t bytes) noexcept {
   index_front front;

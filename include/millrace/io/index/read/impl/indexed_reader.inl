@@ -19,8 +19,10 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 MILLRACE_INLINE indexed_reader::indexed_reader(byte_source& source, shard_index& index, block_pool& pool,
                                                indexed_reader_options options, byte_source* entries)
+    // clang-format off
     : source_(&source), entries_(index.entries().bytes() > 0 ? entries : nullptr), index_(&index), pool_(&pool),
       options_(std::move(options)), gap_(source.reads_parts() ? gap_bytes : 0) {
+  // clang-format on
   const selected_fields selected(options_.fields);
   for (std::uint32_t field = 0; field < index.fields(); ++field)
     fields_.push_back({.selected = selected.contains(index.field_name(field)), .name = index.field_name(field)});
@@ -251,8 +253,7 @@ MILLRACE_INLINE std::size_t indexed_reader::read_piece(std::size_t number, std::
     while (i + 1 < end && parts_[i + 1].at - parts_[i].at == distance(i)) ++i;   // both are adjacent in memory, too
     const part& here = parts_[i];
     const std::size_t gap = i + 1 < end ? static_cast<std::size_t>(distance(i)) - here.size : 0;
-    // A gap is read together with the payload before it. The next payload overwrites the gap. This halves the number
-    // of buffers for the system to fill.
+    // A gap is read with the payload before it, and then overwritten. This halves the number of buffers.
     const bool together = gap <= gap_.size() && here.at + here.size + gap <= payload_bytes_;
     if (const std::size_t size = here.at - first.at + here.size + (together ? gap : 0); size > 0)
       places_.emplace_back(payloads + first.at, size);
@@ -371,19 +372,16 @@ MILLRACE_INLINE indexed_reader::check_result indexed_reader::check(std::uint32_t
   if (!options_.checksums || payload.empty()) return {};
   const std::uint32_t checksum = crc32c(payload);
   std::uint32_t expected = index_->checksum(member);
-  if (expected == 0) {
-    ++counters_.checksums_learned;
-    expected = index_->learn_checksum(member, checksum);
-  } else {
-    ++counters_.checksums_checked;
-  }
+  ++(expected == 0 ? counters_.checksums_learned : counters_.checksums_checked);
+  if (expected == 0) expected = index_->learn_checksum(member, checksum);
   if (checksum == expected) return {.checksum = checksum};
   const indexed_member m = index_->member(member);
-  return {checksum, std::make_exception_ptr(data_error(
+  const data_error changed(
       "the sample was changed: got the CRC-32C 0x" + hex(checksum, 8) + " of its field '" + printable(m.field) +
           "', expected 0x" + hex(expected, 8) + ", which it had when it was first read",
       "Copy or download the shard again, or remove its index if the new bytes are correct",
-      where(index_->sample(number).key, m.in_one_piece ? m.offset_bytes : index_->sample(number).offset_bytes)))};
+      where(index_->sample(number).key, m.in_one_piece ? m.offset_bytes : index_->sample(number).offset_bytes));
+  return {checksum, std::make_exception_ptr(changed)};
 }
 
 MILLRACE_INLINE void indexed_reader::record_failure(std::size_t position, std::exception_ptr error) {

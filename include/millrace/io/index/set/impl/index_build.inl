@@ -266,15 +266,7 @@ MILLRACE_RARE void index_builder::add(std::size_t shard, index_result&& result) 
   if (result.outcome == index_outcome::touched) result_.touched.push_back(shard);
   if (result.outcome == index_outcome::older_of_damaged) result_.damaged.push_back(shard);
   count(*index, result.before);
-  result_.heads[shard] = index_summary{
-      .state = index_file_state::good, .samples = index->samples(), .members = index->members(),
-      .known_checksums = static_cast<std::uint32_t>(index->known_checksums()), .fingerprint = index->fingerprint(),
-      .shard_is_complete = index->state() == shard_index::shard_state::complete,
-      .without_end_marker = index->facts().counters.missing_end_markers > 0,
-      .entries_built = index->entries().built, .entries_in_storage = index->entries().in_storage,
-      .entry_bytes = index->entries().bytes(), .shard = index->identity(),
-      .index_bytes = index->entries().built ? entries_begin_at(index->columns().counts)
-                                           : sizeof(index_head) + index->columns().counts.all_bytes()};
+  result_.heads[shard] = summarize_index(*index);
   result_.indexes[shard] = std::move(index);
   is_done_[shard] = true;
   ++done_;
@@ -325,8 +317,10 @@ MILLRACE_RARE void index_builder::count(const shard_index& index, index_file_sta
   index_build_counts& c = result_.counts;
   using enum index_file_state;
   if (index.state() == shard_index::shard_state::compressed) ++c.compressed;
-  else ++(before == good ? c.loaded : before == stale || before == touched ? c.rebuilt_stale
-          : before == damaged ? c.rebuilt_damaged : c.built);
+  else if (before == good) ++c.loaded;
+  else if (before == stale || before == touched) ++c.rebuilt_stale;
+  else if (before == damaged) ++c.rebuilt_damaged;
+  else ++c.built;
   if (before != good) {
     c.scanned_bytes += index.identity().size_bytes;
     c.scanned_members += index.members();
