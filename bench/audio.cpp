@@ -56,8 +56,7 @@ void measure(bench::harness& run, const std::string& name, slow::coding coding, 
         mr::wav(sources[i]).render(std::span(rows).subspan(i * frames, frames), s);
     });
     const double copies = seconds([&] {
-      for (std::size_t i = 0; i < files; ++i)
-        std::memcpy(to + i * moved / 2, from + i * moved / 2, moved / 2);
+      for (std::size_t i = 0; i < files; ++i) std::memcpy(to + i * moved / 2, from + i * moved / 2, moved / 2);
       asm volatile("" : : "r"(to) : "memory");   // keeps the copies, which are never read
     });
     shares.push_back(100 * copies / own);
@@ -96,7 +95,7 @@ void measure_resampled(bench::harness& run) {
 }
 #endif
 
-}  // namespace
+}   // namespace
 
 int main(int argc, char** argv) {
   return bench::run_guarded([&] {

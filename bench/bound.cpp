@@ -139,8 +139,8 @@ int measure(int argc, char** argv) {
   std::printf("  reading alone %s MB/s\n", bench::spread(raw_speed, "%.0f").c_str());
   const std::vector<bench::fact> stalls = print_stalls(run, rates, real, s.batch);
 
-  const double copy_s =
-      static_cast<double>(s.batch) * (1 / rate_of(rates, "h2d+step") - 1 / rate_of(rates, "step-only"));
+  const double copy_s = static_cast<double>(s.batch) *
+                        (1 / rate_of(rates, "h2d+step") - 1 / rate_of(rates, "step-only"));
   const bench::ablation_verdict ablated = bench::judge_ablations(
       {.step = rate_of(rates, "step-only"),
        .transfer = static_cast<double>(s.batch) / std::max(copy_s, 1e-9),
@@ -159,8 +159,8 @@ int measure(int argc, char** argv) {
   const sweeps rates_by_setting = sweep(run, runs, s);
   const unsigned workers = knee_of(rates_by_setting.workers);
   const std::size_t depth = knee_of(rates_by_setting.depth);
-  const std::string use =
-      ".threads = " + std::to_string(workers) + ", prefetch({.batches = " + std::to_string(depth) + "})";
+  const std::string use = ".threads = " + std::to_string(workers) + ", prefetch({.batches = " + std::to_string(depth) +
+                          "})";
   run.finding("use", use);
   run.result("knee_workers", workers, "workers");
   run.result("knee_prefetch", static_cast<double>(depth), "batches");
@@ -184,7 +184,7 @@ int measure(int argc, char** argv) {
   return run.finish();
 }
 
-}  // namespace
+}   // namespace
 
 int main(int argc, char** argv) {
   return bench::run_guarded([&] { return measure(argc, argv); });

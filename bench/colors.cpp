@@ -64,9 +64,8 @@ const variant operations[] = {
     {"solarize", [](photometric_plan& p, mr::rng&) { p.solarize(128); }},
     {"autocontrast", [](photometric_plan& p, mr::rng&) { p.autocontrast(); }},
     {"equalize", [](photometric_plan& p, mr::rng&) { p.equalize(); }},
-    {"five_tables", [](photometric_plan& p, mr::rng&) {
-       p.brightness(1.2).solarize(99).posterize(5).invert().solarize();
-     }},
+    {"five_tables",
+     [](photometric_plan& p, mr::rng&) { p.brightness(1.2).solarize(99).posterize(5).invert().solarize(); }},
     {"gaussian_blur_9", [](photometric_plan& p, mr::rng&) { p.gaussian_blur(9, 1.2); }, bench::at_most(100)},
     {"gaussian_blur_23", [](photometric_plan& p, mr::rng&) { p.gaussian_blur(23, 1.2); }},
     {"pillow_blur", [](photometric_plan& p, mr::rng&) { p.pillow_blur(1.2); }},
@@ -84,12 +83,16 @@ const variant operations[] = {
 };
 
 const variant recipes[] = {
-    {"color_jitter", [](photometric_plan& p, mr::rng& r) {
+    {"color_jitter",
+     [](photometric_plan& p, mr::rng& r) {
        p.color_jitter({.brightness = 0.4, .contrast = 0.4, .saturation = 0.4, .hue = 0.1}, r);
-     }, bench::at_most(150)},
-    {"color_jitter_without_hue", [](photometric_plan& p, mr::rng& r) {
+     },
+     bench::at_most(150)},
+    {"color_jitter_without_hue",
+     [](photometric_plan& p, mr::rng& r) {
        p.color_jitter({.brightness = 0.4, .contrast = 0.4, .saturation = 0.4}, r);
-     }, bench::at_most(40)},
+     },
+     bench::at_most(40)},
     {"rand_augment", [](photometric_plan& p, mr::rng& r) { p.rand_augment(size, r); }, bench::at_most(100)},
     {"rand_augment_timm", [](photometric_plan& p, mr::rng& r) { p.rand_augment(size, r, {.numbers = timm}); },
      bench::at_most(100)},
@@ -144,7 +147,7 @@ void measure(bench::harness& run, const variant (&variants)[count], std::size_t 
   }
 }
 
-}  // namespace
+}   // namespace
 
 int main(int argc, char** argv) {
   return bench::run_guarded([&] {

@@ -41,9 +41,11 @@ inline std::vector<crop_task> make_tasks(const bench::photo_set& set, std::size_
       const auto box = mr::detail::random_crop_box({.width = header.width, .height = header.height}, random);
       t.box = box;
       constexpr std::size_t margin = 2;
-      t.request = {.bytes = t.file, .left = box.left - std::min(box.left, margin),
-               .top = box.top - std::min(box.top, margin), .right = box.left + box.width + margin,
-               .bottom = box.top + box.height + margin};
+      t.request = {.bytes = t.file,
+                   .left = box.left - std::min(box.left, margin),
+                   .top = box.top - std::min(box.top, margin),
+                   .right = box.left + box.width + margin,
+                   .bottom = box.top + box.height + margin};
       tasks.push_back(t);
     }
   }
@@ -68,13 +70,13 @@ class cold_rows {
 };
 
 inline mr::picture planned(const crop_task& t, const mr::jpeg_options& options,
-                    mr::resize_filter filter = mr::resize_filter::bilinear) {
+                           mr::resize_filter filter = mr::resize_filter::bilinear) {
   return mr::jpeg(t.file, options).crop(t.box).filter(filter).resize(side, side);
 }
 
 /// Renders `group` images at once, starting with their headers.
 inline void render_all(std::span<const crop_task> tasks, std::size_t group, const mr::jpeg_options& options,
-                mr::resize_filter filter, cold_rows& ring, mr::scratch& s) {
+                       mr::resize_filter filter, cold_rows& ring, mr::scratch& s) {
   std::vector<mr::picture> pictures;
   std::array<const mr::picture*, mr::picture::together> items;
   std::array<std::span<std::uint8_t>, mr::picture::together> rows;
@@ -90,4 +92,4 @@ inline void render_all(std::span<const crop_task> tasks, std::size_t group, cons
   }
 }
 
-}  // namespace bench
+}   // namespace bench

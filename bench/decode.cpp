@@ -42,8 +42,8 @@ class plain_resize {
       for (std::size_t o = 0; o < side; ++o)
         for (std::size_t k = 0; k < across_[o].weights.size(); ++k)
           for (std::size_t c = 0; c < 3; ++c)
-            lines_[(y * side + o) * 3 + c] +=
-                across_[o].weights[k] * from(box.top + y, box.left + across_[o].first + k, c);
+            lines_[(y * side + o) * 3 + c] += across_[o].weights[k] *
+                                              from(box.top + y, box.left + across_[o].first + k, c);
     for (std::size_t o = 0; o < side; ++o) {
       row_.assign(side * 3, 0.5F);
       for (std::size_t k = 0; k < down_[o].weights.size(); ++k) {
@@ -129,19 +129,26 @@ void measure(bench::harness& run, const bench::photo_set_recipe& recipe) {
   constexpr auto fast = mr::picture_quality::fast;
   constexpr auto by_libjpeg = mr::picture_decoder::libjpeg;
   variant variants[] = {
-      {"libjpeg-turbo, the region to RGBX", [&](std::size_t i, std::size_t end) {
+      {"libjpeg-turbo, the region to RGBX",
+       [&](std::size_t i, std::size_t end) {
          for (; i < end; ++i) libjpeg.region(requests[i]);
        }},
-      {"libjpeg-turbo, raw planes", [&](std::size_t i, std::size_t end) {
+      {"libjpeg-turbo, raw planes",
+       [&](std::size_t i, std::size_t end) {
          for (; i < end; ++i) libjpeg.planes(requests[i]);
        }},
-      {"own, alone", [&](std::size_t i, std::size_t end) { for (; i < end; ++i) refused += !own.decode(requests[i]); }},
+      {"own, alone",
+       [&](std::size_t i, std::size_t end) {
+         for (; i < end; ++i) refused += !own.decode(requests[i]);
+       }},
       {"own, pairs", [&](std::size_t i, std::size_t end) { in_pairs(own, i, end); }},
-      {"own, two of a list", [&](std::size_t i, std::size_t end) {
+      {"own, two of a list",
+       [&](std::size_t i, std::size_t end) {
          own.decode_each(std::span(requests).subspan(i, end - i), [&](std::size_t, const auto& r) { refused += !r; });
        }},
       {"own, portable code, pairs", [&](std::size_t i, std::size_t end) { in_pairs(portable, i, end); }},
-      {"rendered, plain way", [&](std::size_t i, std::size_t end) {
+      {"rendered, plain way",
+       [&](std::size_t i, std::size_t end) {
          for (; i < end; ++i) plain.run(libjpeg.decode_rgb(tasks[i].file), tasks[i].box, ring.next().data());
        }},
       {"rendered, libjpeg-turbo's region", rendered(1, {.decoder = by_libjpeg})},
@@ -180,8 +187,7 @@ void measure(bench::harness& run, const bench::photo_set_recipe& recipe) {
     run.result(set_name + ": rendered as a batch does, times the plain way", ratio(6, 10), "x",
                bench::at_least(set_name == "L" ? 4.4 : 5.0));
   }
-  run.result(set_name + ": refused by the built-in decoder", static_cast<double>(refused), "images",
-             bench::at_most(0));
+  run.result(set_name + ": refused by the built-in decoder", static_cast<double>(refused), "images", bench::at_most(0));
 }
 
 /// M as progressive files, alternating with M itself.
@@ -208,10 +214,13 @@ void measure_progressive(bench::harness& run) {
     };
   };
   const auto planes = [&](mr::detail::progressive_decoder& decoder) {
-    return [&](std::size_t i, std::size_t end) { for (; i < end; ++i) refused += !decoder.decode(tasks[i].request); };
+    return [&](std::size_t i, std::size_t end) {
+      for (; i < end; ++i) refused += !decoder.decode(tasks[i].request);
+    };
   };
   variant variants[] = {
-      {"libjpeg-turbo, the region to RGBX", [&](std::size_t i, std::size_t end) {
+      {"libjpeg-turbo, the region to RGBX",
+       [&](std::size_t i, std::size_t end) {
          for (; i < end; ++i) libjpeg.region(tasks[i].request);
        }},
       {"own", planes(own)},
@@ -233,7 +242,7 @@ void measure_progressive(bench::harness& run) {
   run.result("P: refused by the built-in decoder", static_cast<double>(refused), "images", bench::at_most(0));
 }
 
-}  // namespace
+}   // namespace
 
 int main(int argc, char** argv) {
   bench::harness run(argc, argv, "decode");

@@ -51,7 +51,7 @@ void answer_photos(const bench::photo_set& set) {
   }
 }
 
-}  // namespace
+}   // namespace
 
 int main(int argc, char** argv) {
   return bench::run_guarded([&] {

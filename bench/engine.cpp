@@ -46,8 +46,7 @@ row as_row(std::int64_t n) { return {n}; }
 
 void spin(std::chrono::microseconds time) {
   const auto end = std::chrono::steady_clock::now() + time;
-  while (std::chrono::steady_clock::now() < end) {
-  }
+  while (std::chrono::steady_clock::now() < end) {}
 }
 
 auto empty_flow(std::size_t batch) {
@@ -82,8 +81,10 @@ cost empty_stage_cost(std::size_t batch, double seconds) {
   const bench::clocks spent = bench::now() - before;
   const auto n = static_cast<double>(samples);
   const bench::session_times by_thread = bench::session_times_since(threads);
-  const cost c{.all_ns = spent.cpu_s / n * 1e9, .workers_ns = by_thread.workers_ns / n,
-               .reading_ns = by_thread.reading_ns / n, .trainer_ns = by_thread.trainer_ns / n,
+  const cost c{.all_ns = spent.cpu_s / n * 1e9,
+               .workers_ns = by_thread.workers_ns / n,
+               .reading_ns = by_thread.reading_ns / n,
+               .trainer_ns = by_thread.trainer_ns / n,
                .samples_per_s = n / spent.wall_s};
   if (sum == 1) std::printf("never\n");   // keeps the reads of the batches
   return c;
@@ -92,13 +93,13 @@ cost empty_stage_cost(std::size_t batch, double seconds) {
 void measure_empty_stage(bench::harness& run) {
   std::printf("\nan empty stage: integers -> map -> batch of one i64 column, one worker (CPU ns per sample)\n");
   const int repeats = run.quick() ? 3 : 5;
-  const std::vector<std::size_t> sizes =
-      run.quick() ? std::vector<std::size_t>{256} : std::vector<std::size_t>{64, 256, 1024};
+  const std::vector<std::size_t> sizes = run.quick() ? std::vector<std::size_t>{256}
+                                                     : std::vector<std::size_t>{64, 256, 1024};
   std::map<std::size_t, std::vector<cost>> costs;
   for (int i = 0; i < repeats; ++i)
     for (const std::size_t size : sizes) costs[size].push_back(empty_stage_cost(size, run.quick() ? 1.5 : 5));
   for (const auto& [size, all] : costs) {
-    const auto column = [&all = all](double cost::*which) {
+    const auto column = [&all = all](double cost::* which) {
       std::vector<double> values;
       for (const auto& c : all) values.push_back(c.*which);
       return values;
@@ -215,7 +216,7 @@ void measure_leaving(bench::harness& run) {
     spin(1ms);
     return row{n};
   };
-  std::vector<leaving> states{{"reading", 5},   {"full", 0.1},     {"starving", 2}, {"mid-epoch", 1.1},
+  std::vector<leaving> states{{"reading", 5},   {"full", 0.1},      {"starving", 2},   {"mid-epoch", 1.1},
                               {"copying", 0.1}, {"shuffling", 0.1}, {"expanding", 1.1}};
   delay_watch watch(getpid());
   for (int i = 0; i < trials; ++i) {
@@ -227,29 +228,34 @@ void measure_leaving(bench::harness& run) {
     switch (which) {
       case 0:
         leave_at(mr::from(numbers{.count = 50, .read_time = 5ms, .files = 9}) | mr::map(as_row) |
-                     mr::batch<&row::number>({.size = 2}), after, false, state, watch);
+                     mr::batch<&row::number>({.size = 2}),
+                 after, false, state, watch);
         break;
       case 1:
         leave_at(mr::from(fast) | mr::map(as_row) | mr::batch<&row::number>({.size = 64}), after, true, state, watch);
         break;
       case 2:
         leave_at(mr::from(numbers{.count = 1'000, .read_time = 2ms}) | mr::map(as_row) |
-                     mr::batch<&row::number>({.size = 4}), after, false, state, watch);
+                     mr::batch<&row::number>({.size = 4}),
+                 after, false, state, watch);
         break;
       case 3:
         leave_at(mr::from(fast) | mr::map(slow_row) | mr::batch<&row::number>({.size = 8}), after, false, state, watch);
         break;
       case 4:
         leave_at(mr::from(fast) | mr::map(as_row) | mr::batch<&row::number>({.size = 256}) |
-                     mr::to_device({.device = copying_device()}), after, false, state, watch);
+                     mr::to_device({.device = copying_device()}),
+                 after, false, state, watch);
         break;
       case 5:
-        leave_at(mr::from(fast) | mr::shuffle({.window = 1'000}) | mr::map(as_row) |
-                     mr::batch<&row::number>({.size = 256}), after, false, state, watch);
+        leave_at(
+            mr::from(fast) | mr::shuffle({.window = 1'000}) | mr::map(as_row) | mr::batch<&row::number>({.size = 256}),
+            after, false, state, watch);
         break;
       default:
         leave_at(mr::from(fast) | mr::map(slow_row) | mr::filter([](const row& r) { return r.number % 3 != 0; }) |
-                     mr::batch<&row::number>({.size = 8}), after, false, state, watch);
+                     mr::batch<&row::number>({.size = 8}),
+                 after, false, state, watch);
     }
   }
   int late = 0;
@@ -309,7 +315,7 @@ void measure_start(bench::harness& run) {
   run.result("first_batch", bench::median(ms), "ms");
 }
 
-}  // namespace
+}   // namespace
 
 int main(int argc, char** argv) {
   return bench::run_guarded([&] {

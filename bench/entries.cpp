@@ -89,8 +89,9 @@ void measure_entry_points(bench::harness& run, const bench::photo_set_recipe& re
     unsigned restarts;
     std::size_t every;
   };
-  const way ways[] = {{"as it is", 0, 0},  {"restarts of 4", 4, 0}, {"restarts of 8", 8, 0},
-                      {"a restart a row", mcus_per_row, 0}, {"entries of 4", 0, 4}, {"entries of 8", 0, 8}};
+  const way ways[] = {{"as it is", 0, 0},      {"restarts of 4", 4, 0},
+                      {"restarts of 8", 8, 0}, {"a restart a row", mcus_per_row, 0},
+                      {"entries of 4", 0, 4},  {"entries of 8", 0, 8}};
   std::vector<std::vector<crop_task>> all;
   std::vector<std::vector<mr::detail::jpeg_planes_request>> requests;
   const std::string name = recipe.name;
@@ -110,13 +111,14 @@ void measure_entry_points(bench::harness& run, const bench::photo_set_recipe& re
   std::vector<variant> variants;
   for (std::size_t w = 0; w < std::size(ways); ++w)
     variants.push_back({ways[w].name, [&, w](std::size_t i, std::size_t end) {
-      own.decode_each(std::span(requests[w]).subspan(i, end - i), [&](std::size_t, const auto& r) { refused += !r; });
-    }});
+                          own.decode_each(std::span(requests[w]).subspan(i, end - i),
+                                          [&](std::size_t, const auto& r) { refused += !r; });
+                        }});
   for (std::size_t w = 0; w < std::size(ways); ++w)
     variants.push_back({ways[w].name, [&, w](std::size_t i, std::size_t end) {
-      render_all(std::span(all[w]).subspan(i, end - i), mr::picture::together, {}, mr::resize_filter::bilinear, ring,
-                 memory);
-    }});
+                          render_all(std::span(all[w]).subspan(i, end - i), mr::picture::together, {},
+                                     mr::resize_filter::bilinear, ring, memory);
+                        }});
   take_turns(variants, tasks.size(), run.quick() ? 5 : 10);
   for (std::size_t v = 0; v < variants.size(); ++v) {
     const bool planes = v < std::size(ways);
@@ -130,7 +132,7 @@ void measure_entry_points(bench::harness& run, const bench::photo_set_recipe& re
   run.result(name + ": refused by the built-in decoder", static_cast<double>(refused), "images", bench::at_most(0));
 }
 
-}  // namespace
+}   // namespace
 
 int main(int argc, char** argv) {
   bench::harness run(argc, argv, "entries");

@@ -217,11 +217,10 @@ void measure_sleeping(bench::harness& run) {
     alone_costs.push_back(read_alone(false));
     checked_costs.push_back(read_alone(true));
     costs.push_back(1e9 * fed.receiving_s / (fed.fed_rows * row_bytes));
-    std::printf(
-        "  %.0f of %.0f rows/s; %.0f fed rows, %.3f CPU s to receive a GB, predicted %.3f, recv() alone %.3f, "
-        "with a checksum %.3f\n",
-        fed.rows / fed.seconds, sum, fed.fed_rows, costs.back(), predicted.back(), alone_costs.back(),
-        checked_costs.back());
+    std::printf("  %.0f of %.0f rows/s; %.0f fed rows, %.3f CPU s to receive a GB, predicted %.3f, recv() alone %.3f, "
+                "with a checksum %.3f\n",
+                fed.rows / fed.seconds, sum, fed.fed_rows, costs.back(), predicted.back(), alone_costs.back(),
+                checked_costs.back());
   }
   run.result("feeders_sleep_share_of_sum", bench::median(shares), "", bench::at_least(0.85));
   run.result("feeders_receiving", bench::median(costs), "CPU-s/GB", bench::at_most(0.4));

@@ -162,7 +162,7 @@ void measure(bench::harness& run, bench::accelerator& chip) {
   run.result("pinned_over_pageable", bench::median(largest[1].gb_per_s) / bench::median(largest[0].gb_per_s), "x");
 }
 
-}  // namespace
+}   // namespace
 
 int main(int argc, char** argv) {
   return bench::run_guarded([&] {

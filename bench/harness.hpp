@@ -137,11 +137,9 @@ class harness {
       }
     }
     std::setvbuf(stdout, nullptr, _IOLBF, 0);
-    for (const fact& f : {fact{"cpu", cpu_name()},
-                          fact{"cores", std::to_string(millrace::usable_cores())},
+    for (const fact& f : {fact{"cpu", cpu_name()}, fact{"cores", std::to_string(millrace::usable_cores())},
                           fact{"load", first_words_of("/proc/loadavg", 3)},
-                          fact{"kernel", first_words_of("/proc/sys/kernel/osrelease", 1)},
-                          fact{"compiler", compiler()},
+                          fact{"kernel", first_words_of("/proc/sys/kernel/osrelease", 1)}, fact{"compiler", compiler()},
                           fact{"flags", MILLRACE_BENCH_FLAGS}})
       facts_.push_back(f);
     for (const auto& [what, value] : facts_) std::printf("%s: %s\n", what.c_str(), value.c_str());
@@ -276,4 +274,4 @@ int run_guarded(const Body& body) {
   }
 }
 
-}  // namespace bench
+}   // namespace bench

@@ -78,11 +78,10 @@ void measure_scan(bench::harness& run, const bench::tar_set& set, const std::str
   });
   const auto header_times = times_of(run.quick() ? 3 : 7, read_headers);
   if (sum == 1) std::printf("never\n");   // keeps the reads
-  run.result("scan of " + name + ": share of reading the headers",
-             100 * median_cpu(header_times) / median_cpu(times), "%");
+  run.result("scan of " + name + ": share of reading the headers", 100 * median_cpu(header_times) / median_cpu(times),
+             "%");
   run.result("scan of " + name, static_cast<double>(set.bytes) * 1e-9 / median_cpu(times), "GB/cpu-s");
-  run.result("scan of " + name + ": headers", static_cast<double>(members) * 1e-6 / median_cpu(times),
-             "million/cpu-s");
+  run.result("scan of " + name + ": headers", static_cast<double>(members) * 1e-6 / median_cpu(times), "million/cpu-s");
 }
 
 void measure_reading(bench::harness& run, const bench::tar_set& set, std::size_t rounds) {
@@ -100,7 +99,8 @@ void measure_reading(bench::harness& run, const bench::tar_set& set, std::size_t
     bool shuffled;
     std::size_t at_once;
   };
-  for (const shape& how : {shape{"in order, 256 at once", false, 256}, {"shuffled, 256 at once", true, 256},
+  for (const shape& how : {shape{"in order, 256 at once", false, 256},
+                           {"shuffled, 256 at once", true, 256},
                            {"shuffled, 8192 at once", true, 8192}}) {
     for (const bool checksums : {true, false}) {
       mr::detail::indexed_reader reader(source, index, pool, {.checksums = checksums});
@@ -142,14 +142,14 @@ void measure_many(bench::harness& run, const bench::tar_set& set) {
     run.result("load indexes of " + shards + with, 1e3 * bench::median(loads), "ms");
   }
   for (const unsigned threads : {1U, 2U}) {
-    const auto heads =
-        times_of(5, [&] { (void)mr::detail::build_indexes(set.shards, {.heads_only = true, .threads = threads}); });
+    const auto heads = times_of(
+        5, [&] { (void)mr::detail::build_indexes(set.shards, {.heads_only = true, .threads = threads}); });
     run.result("read the heads of their indexes, " + std::to_string(threads) + (threads == 1 ? " thread" : " threads"),
                1e3 * median_wall(heads), "ms");
   }
 }
 
-}  // namespace
+}   // namespace
 
 int main(int argc, char** argv) {
   bench::harness run(argc, argv, "index");

@@ -103,7 +103,7 @@ void measure_flows(bench::harness& run) {
   run.result("mixup_flow_pair", bench::median(more), "us", bench::at_most(46));
 }
 
-}  // namespace
+}   // namespace
 
 int main(int argc, char** argv) {
   return bench::run_guarded([&] {

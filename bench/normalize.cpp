@@ -79,8 +79,13 @@ void measure(bench::harness& run, std::size_t images, int rounds, int repeats, b
           });
         };
         const double own = repeated([&] {
-          v.build->run({.pixels = pixels.get(), .numbers = out.get(), .images = images, .height = side, .width = side,
-                        .type = k.type, .planar = v.planar});
+          v.build->run({.pixels = pixels.get(),
+                        .numbers = out.get(),
+                        .images = images,
+                        .height = side,
+                        .width = side,
+                        .type = k.type,
+                        .planar = v.planar});
         });
         const double same_bytes = repeated([&] { copy(out.get(), source.get(), moved / 2); });
         const double result_bytes = repeated([&] { copy(out.get(), source.get(), numbers * k.bytes); });
@@ -97,14 +102,14 @@ void measure(bench::harness& run, std::size_t images, int rounds, int repeats, b
       std::printf("  %-18s %s; %s %% of memcpy, %s %% of copying the result\n", name.c_str(),
                   bench::spread(v.speed).c_str(), bench::spread(v.share, "%.0f").c_str(),
                   bench::spread(v.of_result_copy, "%.0f").c_str());
-      run.result("normalize_" + std::to_string(images) + "_" + k.name + (v.planar ? "_nchw_" : "_nhwc_") +
-                     v.build->compiler,
-                 bench::median(v.share), "%_of_memcpy", has_target ? bench::at_least(80) : bench::goal{});
+      run.result(
+          "normalize_" + std::to_string(images) + "_" + k.name + (v.planar ? "_nchw_" : "_nhwc_") + v.build->compiler,
+          bench::median(v.share), "%_of_memcpy", has_target ? bench::at_least(80) : bench::goal{});
     }
   }
 }
 
-}  // namespace
+}   // namespace
 
 int main(int argc, char** argv) {
   return bench::run_guarded([&] {

@@ -21,9 +21,11 @@ namespace {
 
 /// 1.28 million samples in 1,281 parts.
 mr::detail::exact_order image_net_sized(std::size_t window, std::uint64_t seed) {
-  return mr::detail::exact_order(
-      {.seed = seed, .counts = std::vector<std::uint64_t>(1'281, 1'000), .window = window, .lanes = 48,
-       .global_batch = 192});
+  return mr::detail::exact_order({.seed = seed,
+                                  .counts = std::vector<std::uint64_t>(1'281, 1'000),
+                                  .window = window,
+                                  .lanes = 48,
+                                  .global_batch = 192});
 }
 
 /// The same number of samples in four sources of 7 : 5 : 3 : 1, each with the full window.
@@ -143,8 +145,8 @@ std::string written(const record_set& set) {
   if (std::filesystem::exists(folder)) return folder;
   std::filesystem::remove_all(folder + ".new");
   std::filesystem::create_directories(folder + ".new");
-  mr::shard_writer writer({.pattern = folder + ".new/s-%04d.tar",
-                           .max_samples = static_cast<std::uint64_t>(set.records_per_shard)});
+  mr::shard_writer writer(
+      {.pattern = folder + ".new/s-%04d.tar", .max_samples = static_cast<std::uint64_t>(set.records_per_shard)});
   const std::string payload(set.record_bytes, 'x');
   for (int i = 0; i < set.shards * set.records_per_shard; ++i)
     writer.write(std::to_string(i), {{"bin", payload}, {"cls", std::to_string(i)}});
@@ -159,8 +161,7 @@ struct waits {
 };
 
 waits waits_of(const std::string& shards, long step_us, std::uint64_t epochs) {
-  auto flow = mr::shards(shards, {.seed = 7}) | mr::shuffle({.window = 4'096}) |
-              mr::map([](const mr::record& r) {
+  auto flow = mr::shards(shards, {.seed = 7}) | mr::shuffle({.window = 4'096}) | mr::map([](const mr::record& r) {
                 return example{mr::array<std::uint8_t, 1>(r["bin"]), r["cls"].as<std::int32_t>()};
               }) |
               mr::batch<&example::payload, &example::label>({.size = 192});
@@ -184,8 +185,8 @@ waits waits_of(const std::string& shards, long step_us, std::uint64_t epochs) {
 void measure_epoch_boundary(bench::harness& run) {
   std::printf("\nthe wait for the first batch of an epoch and for the others, 85 batches of 192 records "
               "of 2 KB (wall us)\n");
-  const std::string shards =
-      written({.folder = "border-32-512", .shards = 32, .records_per_shard = 512, .record_bytes = 2'048});
+  const std::string shards = written(
+      {.folder = "border-32-512", .shards = 32, .records_per_shard = 512, .record_bytes = 2'048});
   for (const long step_us : {0L, 2'000L}) {
     const waits w = waits_of(shards, step_us, run.quick() ? 10 : 40);
     std::printf("  steps of %ld us: first %s, others %s\n", step_us, bench::spread(w.first).c_str(),
@@ -198,9 +199,7 @@ void measure_epoch_boundary(bench::harness& run) {
 }
 
 
-example prepare(const mr::record& r) {
-  return {mr::array<std::uint8_t, 1>(r["bin"]), r["cls"].as<std::int32_t>()};
-}
+example prepare(const mr::record& r) { return {mr::array<std::uint8_t, 1>(r["bin"]), r["cls"].as<std::int32_t>()}; }
 
 struct session_cost {
   double start_ms, us_per_sample;   // wall time to the first batch; CPU time
@@ -209,8 +208,7 @@ struct session_cost {
 template <class Example, class Flow>
 session_cost cost_of(Flow flow) {
   const double begin = bench::now().wall_s;
-  mr::session run{std::move(flow) | mr::batch<Example>({.size = 64}),
-                  {.epochs = 3, .notice = mr::quiet}};
+  mr::session run{std::move(flow) | mr::batch<Example>({.size = 64}), {.epochs = 3, .notice = mr::quiet}};
   session_cost cost{};
   std::uint64_t samples = 0;
   bench::clocks first;
@@ -229,12 +227,12 @@ session_cost cost_of(Flow flow) {
 void measure_many(bench::harness& run) {
   std::printf("\n1,600 shards of 8 records of 16 KB: one source, and a mix of 1,600 (CPU us per sample; ms to the\n"
               "first batch)\n");
-  const std::string folder =
-      written({.folder = "many-1600-8", .shards = 1'600, .records_per_shard = 8, .record_bytes = 16'384});
+  const std::string folder = written(
+      {.folder = "many-1600-8", .shards = 1'600, .records_per_shard = 8, .record_bytes = 16'384});
   std::vector<double> one, mix, start, ratio;
   for (int round = 0; round < (run.quick() ? 3 : 9); ++round) {
-    const session_cost alone =
-        cost_of<example>(mr::shards(folder) | mr::shuffle({.window = 12'800}) | mr::map(prepare));
+    const session_cost alone = cost_of<example>(mr::shards(folder) | mr::shuffle({.window = 12'800}) |
+                                                mr::map(prepare));
     const auto source = [&](int i) {
       char name[32];
       std::snprintf(name, sizeof name, "/s-%04d.tar", i);
@@ -328,7 +326,7 @@ void measure_join(bench::harness& run) {
   }
 }
 
-}  // namespace
+}   // namespace
 
 int main(int argc, char** argv) {
   bench::harness run(argc, argv, "order");

@@ -93,8 +93,7 @@ struct series {
 
 void measure_round(const bench_setting& s, double ratio, series& into) {
   const double load_s = load_period(s), wanted_s = load_s / ratio;
-  const bench::occupancy alone = run_alone(s, wanted_s),
-                         sync = run_loop(train_before<stepped_network>, s, wanted_s),
+  const bench::occupancy alone = run_alone(s, wanted_s), sync = run_loop(train_before<stepped_network>, s, wanted_s),
                          overlapped = run_loop(train_after<stepped_network>, s, wanted_s);
   const double load_after_s = load_period(s);   // the machine's load changes meanwhile
   const double ideal_s = std::max((load_s + load_after_s) / 2, alone.period_s());
@@ -135,7 +134,7 @@ std::unique_ptr<bench::accelerator> find_gpu() {
 #endif
 }
 
-}  // namespace
+}   // namespace
 
 int main(int argc, char** argv) {
   return bench::run_guarded([&] {

@@ -147,10 +147,11 @@ void measure_crops(const settings& s, Source source) {
 /// The shards with indexes in a separate folder, which contain entry points.
 auto with_entries(const std::vector<std::string>& names, const std::string& index_folder) {
   std::filesystem::create_directories(index_folder);
-  return mr::shards(names, {.seed = 7, .index_folder = index_folder,
-                                    .entries = [](std::string_view field, std::span<const std::byte> payload) {
-                                      return field == "jpg" ? mr::jpeg_entries(payload) : std::vector<std::byte>();
-                                    }});
+  return mr::shards(names, {.seed = 7,
+                            .index_folder = index_folder,
+                            .entries = [](std::string_view field, std::span<const std::byte> payload) {
+                              return field == "jpg" ? mr::jpeg_entries(payload) : std::vector<std::byte>();
+                            }});
 }
 
 template <class Source>
@@ -159,7 +160,7 @@ void measure(const settings& s, Source source) {
   else measure_crops<bench::u8_crop>(s, std::move(source));
 }
 
-}  // namespace
+}   // namespace
 
 int main(int argc, char** argv) {
   return bench::run_guarded([&] {

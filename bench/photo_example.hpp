@@ -16,8 +16,7 @@ struct photo_example {
 };
 
 inline photo_example prepare_photo(const millrace::record& r, millrace::rng& random) {
-  return {millrace::jpeg(r["jpg"]).random_resized_crop(224, random).random_flip(random),
-          r["cls"].as<std::int32_t>()};
+  return {millrace::jpeg(r["jpg"]).random_resized_crop(224, random).random_flip(random), r["cls"].as<std::int32_t>()};
 }
 
-}  // namespace bench
+}   // namespace bench

@@ -45,7 +45,7 @@ inline constexpr photo_set_recipe large_photo_set = {"XL", 1'600, 1'200, 325'000
 struct photo_set {
   std::vector<std::string> names{};   // of the shards
   std::size_t samples = 0;
-  double file_bytes = 0;              // mean of the generated files
+  double file_bytes = 0;   // mean of the generated files
 };
 
 namespace detail {
@@ -93,10 +93,12 @@ inline std::size_t widest_window(const photo& p, const photo_set_recipe& recipe)
 inline mr::crop_box window_of(const photo& p, const photo_set_recipe& recipe, std::size_t sample) {
   mr::rng random({.seed = 1, .sample = sample});
   const std::size_t widest = widest_window(p, recipe), least = std::max(widest * 2 / 5, recipe.width);
-  const auto width = static_cast<std::size_t>(random.between(static_cast<std::int64_t>(least),
-                                                             static_cast<std::int64_t>(widest)));
+  const auto width = static_cast<std::size_t>(
+      random.between(static_cast<std::int64_t>(least), static_cast<std::int64_t>(widest)));
   const std::size_t height = std::min(width * recipe.height / recipe.width, p.height);
-  return {.left = random.below(p.width - width + 1), .top = random.below(p.height - height + 1), .width = width,
+  return {.left = random.below(p.width - width + 1),
+          .top = random.below(p.height - height + 1),
+          .width = width,
           .height = height};
 }
 
@@ -127,7 +129,7 @@ inline std::string first_text_line(const std::string& path) {
   return line;
 }
 
-}  // namespace detail
+}   // namespace detail
 
 /// Generates the set unless it exists. Throws setup_error if it finds no photographs.
 inline photo_set make_photo_set(const photo_set_recipe& recipe) {
@@ -174,4 +176,4 @@ inline photo_set make_photo_set(const photo_set_recipe& recipe) {
   return set;
 }
 
-}  // namespace bench
+}   // namespace bench

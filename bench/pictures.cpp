@@ -45,11 +45,14 @@ std::vector<std::byte> write_png(const pixels& from, std::size_t width, std::siz
   std::vector<std::byte> file;
   png_structp png = png_create_write_struct(PNG_LIBPNG_VER_STRING, nullptr, nullptr, nullptr);
   png_infop info = png_create_info_struct(png);
-  png_set_write_fn(png, &file, [](png_structp p, png_bytep data, png_size_t size) {
-    const auto bytes = std::as_bytes(std::span(data, size));
-    auto& to = *static_cast<std::vector<std::byte>*>(png_get_io_ptr(p));
-    to.insert(to.end(), bytes.begin(), bytes.end());
-  }, [](png_structp) {});
+  png_set_write_fn(
+      png, &file,
+      [](png_structp p, png_bytep data, png_size_t size) {
+        const auto bytes = std::as_bytes(std::span(data, size));
+        auto& to = *static_cast<std::vector<std::byte>*>(png_get_io_ptr(p));
+        to.insert(to.end(), bytes.begin(), bytes.end());
+      },
+      [](png_structp) {});
   png_set_IHDR(png, info, static_cast<png_uint_32>(width), static_cast<png_uint_32>(height), how.depth, how.color,
                PNG_INTERLACE_NONE, PNG_COMPRESSION_TYPE_DEFAULT, PNG_FILTER_TYPE_DEFAULT);
   std::vector<png_color> palette(std::size_t{1} << how.depth % 16);
@@ -253,8 +256,8 @@ void compare_peers(bench::harness& run, const std::vector<photograph>& photos, c
   bench::picture_files files;
   for (const auto& p : photos) {
     files.add("rgb", write_png(p.rgb, p.width, p.height, {}));
-    files.add("labels", write_png(labels_of(p, 255), p.width, p.height,
-                                  {.color = PNG_COLOR_TYPE_PALETTE, .channels = 1}));
+    files.add("labels",
+              write_png(labels_of(p, 255), p.width, p.height, {.color = PNG_COLOR_TYPE_PALETTE, .channels = 1}));
   }
   mr::block_pool pool;
   std::size_t count = 0;
@@ -274,7 +277,7 @@ void compare_peers(bench::harness& run, const std::vector<photograph>& photos, c
   if (best < 1e9) run.result("imagenet, torchvision's time over Millrace's", best / ours, "", bench::at_least(4));
 }
 
-}  // namespace
+}   // namespace
 
 int main(int argc, char** argv) {
   bench::harness run(argc, argv, "pictures");
@@ -288,19 +291,29 @@ int main(int argc, char** argv) {
     const part parts[] = {
         {"rgb", {}, bench::at_least(2.2), rgb},
         {"rgb_upper_half", {.rows = 180}, {}, rgb},
-        {"rgba", {}, {}, [&](const photograph& p) {
+        {"rgba",
+         {},
+         {},
+         [&](const photograph& p) {
            pixels rgba;
            for (std::size_t i = 0; i < p.luma.size(); ++i)
              rgba.insert(rgba.end(), {p.rgb[3 * i], p.rgb[3 * i + 1], p.rgb[3 * i + 2], p.luma[i]});
            return full_png(p, rgba, {.color = PNG_COLOR_TYPE_RGBA, .channels = 4});
          }},
-        {"gray", {.samples = true}, {}, [&](const photograph& p) {
-           return full_png(p, p.luma, {.color = PNG_COLOR_TYPE_GRAY, .channels = 1});
-         }},
-        {"labels", {.samples = true}, bench::at_least(5), [&](const photograph& p) {
+        {"gray",
+         {.samples = true},
+         {},
+         [&](const photograph& p) { return full_png(p, p.luma, {.color = PNG_COLOR_TYPE_GRAY, .channels = 1}); }},
+        {"labels",
+         {.samples = true},
+         bench::at_least(5),
+         [&](const photograph& p) {
            return full_png(p, labels_of(p, 255), {.color = PNG_COLOR_TYPE_PALETTE, .channels = 1});
          }},
-        {"labels_4", {.samples = true}, {}, [&](const photograph& p) {
+        {"labels_4",
+         {.samples = true},
+         {},
+         [&](const photograph& p) {
            return full_png(p, labels_of(p, 15), {.color = PNG_COLOR_TYPE_PALETTE, .depth = 4, .channels = 1});
          }},
         {"deep", {.samples = true}, {}, [&](const photograph& p) {   // a map of depths: smooth, of 16 bits

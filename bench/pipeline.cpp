@@ -78,8 +78,7 @@ struct outcome {
 
 outcome run_pipeline(const task& t) {
   mr::session run{mr::shards(t.set.names, {.seed = seed, .index = mr::index::off}) | mr::shuffle({.window = 512}) |
-                      mr::map(bench::prepare_photo) |
-                      mr::batch<&example::pixels, &example::label>({.size = t.batch}),
+                      mr::map(bench::prepare_photo) | mr::batch<&example::pixels, &example::label>({.size = t.batch}),
                   {.epochs = mr::endless,
                    .threads = static_cast<int>(t.workers),
                    // Full from the warm-up on, so that reads keep pace with rendering while the clock runs.
@@ -103,7 +102,8 @@ outcome run_pipeline(const task& t) {
   result.cpu_s = spent.cpu_s;
   result.wall_s = spent.wall_s;
   const bench::session_times by_thread = bench::session_times_since(threads);
-  result.spent = {.reading_s = 1e-9 * by_thread.reading_ns, .rendering_s = 1e-9 * by_thread.workers_ns,
+  result.spent = {.reading_s = 1e-9 * by_thread.reading_ns,
+                  .rendering_s = 1e-9 * by_thread.workers_ns,
                   .sum_s = 1e-9 * by_thread.trainer_ns};
   return result;
 }
@@ -124,7 +124,7 @@ struct bare_worker {
 
   /// Calls `act`, and adds the time to one of the parts if they are requested.
   template <class Act>
-  auto timed(const task& t, double parts::*part, const Act& act) {
+  auto timed(const task& t, double parts::* part, const Act& act) {
     if (!t.by_part) return act();
     struct clock {
       double& to;
@@ -267,8 +267,8 @@ class indexed_source {
   using planned = mr::detail::indexed_run<mr::detail::shard_data>;
 
   indexed_source(const bench::photo_set& set, bool checksums)
-      : data_(std::make_shared<mr::detail::shard_data>(set.names,
-                                               mr::detail::shard_data_options{.reader = {.checksums = checksums}})) {}
+      : data_(std::make_shared<mr::detail::shard_data>(
+            set.names, mr::detail::shard_data_options{.reader = {.checksums = checksums}})) {}
 
   std::unique_ptr<planned> plan(const mr::detail::indexed_run_options& o) const {
     return std::make_unique<planned>(data_, o);
@@ -325,7 +325,7 @@ void measure_checksums(bench::harness& run, const task& t, int rounds) {
   run.result("checksums_alone", share, "%", bench::at_most(2));
 }
 
-}  // namespace
+}   // namespace
 
 int main(int argc, char** argv) {
   return bench::run_guarded([&] {
@@ -336,8 +336,7 @@ int main(int argc, char** argv) {
       for (const std::size_t batch : {std::size_t{256}, std::size_t{64}})
         for (const unsigned workers : {1U, 2U}) {
           if (batch == 64 && (run.quick() || std::string_view(recipe.name) != "M")) continue;
-          compare(run, recipe.name,
-                  {.set = set, .batch = batch, .workers = workers, .warm_epochs = 2, .epochs = 2},
+          compare(run, recipe.name, {.set = set, .batch = batch, .workers = workers, .warm_epochs = 2, .epochs = 2},
                   run.quick() ? 5 : 40);   // many short rounds: a neighbor on the same core runs for seconds
         }
     }
@@ -351,9 +350,9 @@ int main(int argc, char** argv) {
       const task t{.set = set, .batch = 256, .workers = 1, .warm_epochs = 2, .epochs = 2};
       std::printf("\nset %s with an index, batch %zu, %u worker\n", bench::photo_sets[0].name, t.batch, t.workers);
       run.result("pipeline_replace_at_most",
-                 bench::compare_in_pairs("damage replaced against an error, clean data", run.quick() ? 6 : 20,
-                                         [&] { return cpu_with(t, true, mr::damage::replace); },
-                                         [&] { return cpu_with(t, true); }),
+                 bench::compare_in_pairs(
+                     "damage replaced against an error, clean data", run.quick() ? 6 : 20,
+                     [&] { return cpu_with(t, true, mr::damage::replace); }, [&] { return cpu_with(t, true); }),
                  "of an error", bench::at_most(1.02));
     }
     return run.finish();

@@ -56,8 +56,7 @@ struct preset_load {
     if (!computes) return std::this_thread::sleep_for(std::chrono::nanoseconds(ns));
     // CPU time, so that the time of neighbors on the machine does not count.
     const std::int64_t start = millrace::detail::read_clock_ns(CLOCK_THREAD_CPUTIME_ID);
-    while (millrace::detail::read_clock_ns(CLOCK_THREAD_CPUTIME_ID) - start < ns) {
-    }
+    while (millrace::detail::read_clock_ns(CLOCK_THREAD_CPUTIME_ID) - start < ns) {}
   }
   loaded operator()(std::int64_t number) const {
     for (std::size_t i = 0; i < samples; ++i) one();
@@ -76,7 +75,7 @@ struct endless_numbers {
   static reader open(std::size_t, std::uint64_t) { return {0}; }
 };
 
-}  // namespace
+}   // namespace
 
 namespace mr = millrace;
 
@@ -158,8 +157,8 @@ void measure_overlap(bench::harness& run) {
       run.result("speed_up" + std::string(name), median(faster), "x");
       if (ratio == 4.9)
         std::printf("  verdict: a loop is 83 %% idle if loading lasts 4.9 steps; here %.0f %%. Four to five "
-                    "times faster: %s, %.1f times with %u workers\n", median(idle),
-                    median(faster) >= 4 ? "yes" : "no", median(faster), workers);
+                    "times faster: %s, %.1f times with %u workers\n",
+                    median(idle), median(faster) >= 4 ? "yes" : "no", median(faster), workers);
     }
   }
 }
@@ -221,7 +220,8 @@ void measure_parallel(bench::harness& run) {
       run.result("sample_over_batch_parallel_speed" + name, speed_ratio, "x");
     }
     std::printf("  verdict: with %u workers the first batch arrives %.1f times sooner, slots are %.1f times smaller, "
-                "at %.2f times the speed\n", workers.back(), first_ratio, memory_ratio, speed_ratio);
+                "at %.2f times the speed\n",
+                workers.back(), first_ratio, memory_ratio, speed_ratio);
   }
 }
 
@@ -305,7 +305,7 @@ void measure_statistics(bench::harness& run) {
   run.result("statistics", median(share) + median(query_share), "%", bench::at_most(1));
 }
 
-}  // namespace
+}   // namespace
 
 int main(int argc, char** argv) {
   return bench::run_guarded([&] {

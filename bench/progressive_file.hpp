@@ -39,4 +39,4 @@ inline std::vector<std::byte> progressive_file(std::span<const std::byte> file) 
   return result;
 }
 
-}  // namespace bench
+}   // namespace bench

@@ -63,8 +63,8 @@ void compare_with_curl(bench::harness& run, const std::string& name, const std::
   std::vector<double> curl, ours, ratio;
   const double gigabytes = 1e-9 * static_cast<double>(bytes);
   for (int round = 0; round < (run.quick() ? 3 : 25); ++round) {
-    const auto other = bench::cpu_seconds_of({"curl", "-sf", "--http1.1", "--cacert", server.certificate, "-o",
-                                              "/dev/null", url});
+    const auto other = bench::cpu_seconds_of(
+        {"curl", "-sf", "--http1.1", "--cacert", server.certificate, "-o", "/dev/null", url});
     if (!other) throw mr::setup_error("curl cannot read " + url, "Run curl manually");
     curl.push_back(gigabytes / *other);
     ours.push_back(gigabytes / read_seconds(url, server, bytes));
@@ -137,8 +137,8 @@ std::vector<std::string> names_below(const std::string& root, const bench::photo
 }
 
 template <class Source>
-void measure_paced(bench::harness& run, const char* name, const bench::photo_set& set,
-                   const bench::web_server& server, Source source_of) {
+void measure_paced(bench::harness& run, const char* name, const bench::photo_set& set, const bench::web_server& server,
+                   Source source_of) {
   const bench::delaying_relay far(server.plain_port, delay_ns);
   const std::string url = "http://127.0.0.1:" + std::to_string(far.port) + "/";
   std::vector<double> loads, waits, local_waits, more_wait, cost, more;
@@ -234,7 +234,7 @@ void measure_peers(bench::harness& run, const bench::photo_set& set, const bench
   });
 }
 
-}  // namespace
+}   // namespace
 
 int main(int argc, char** argv) {
   return bench::run_guarded([&] {
@@ -250,9 +250,8 @@ int main(int argc, char** argv) {
       measure_paced(run, "shards", set, server, [](const auto& names, const mr::storage& place) {
         return mr::shards(names, {.index = mr::index::off, .storage = place});
       });
-      measure_paced(run, "indexed", set, server, [](const auto& names, const mr::storage& place) {
-        return mr::shards(names, {.storage = place});
-      });
+      measure_paced(run, "indexed", set, server,
+                    [](const auto& names, const mr::storage& place) { return mr::shards(names, {.storage = place}); });
     }
     if (run.wants("peers")) measure_peers(run, set, server);
     return run.finish();

@@ -21,7 +21,7 @@ namespace mr = millrace;
 namespace {
 
 using transcode::jpeg_codes, transcode::jpeg_symbol_counts, transcode::jpeg_transcode_options,
-      transcode::jpeg_transcoder, transcode::transcode_jpeg;
+    transcode::jpeg_transcoder, transcode::transcode_jpeg;
 
 using file_list = std::vector<std::vector<std::byte>>;
 using request_list = std::vector<mr::detail::jpeg_planes_request>;
@@ -48,8 +48,10 @@ request_list crops_of(const file_list& files) {
     mr::rng random({.seed = 3, .sample = requests.size()});
     const auto box = mr::detail::random_crop_box({.width = header.width, .height = header.height}, random);
     constexpr std::size_t margin = 2;
-    requests.push_back({.bytes = file, .left = box.left - std::min(box.left, margin),
-                        .top = box.top - std::min(box.top, margin), .right = box.left + box.width + margin,
+    requests.push_back({.bytes = file,
+                        .left = box.left - std::min(box.left, margin),
+                        .top = box.top - std::min(box.top, margin),
+                        .right = box.left + box.width + margin,
                         .bottom = box.top + box.height + margin});
   }
   return requests;
@@ -121,9 +123,9 @@ void measure(bench::harness& run, const bench::photo_set_recipe& recipe) {
   std::vector<bench::variant> variants;
   for (const auto& set : sets)
     variants.push_back({.name = set.name, .run = [&](std::size_t i, std::size_t end) {
-      decoder.decode_each(std::span(set.crops).subspan(i, end - i),
-                          [&](std::size_t, const auto& result) { refused += !result; });
-    }});
+                          decoder.decode_each(std::span(set.crops).subspan(i, end - i),
+                                              [&](std::size_t, const auto& result) { refused += !result; });
+                        }});
   bench::take_turns(variants, originals.size(), run.quick() ? 5 : 15);
   std::printf("%s: %zu images; us per crop for planes, least and median of rounds\n", recipe.name, originals.size());
   const std::string name = recipe.name;
@@ -142,7 +144,7 @@ void measure(bench::harness& run, const bench::photo_set_recipe& recipe) {
   run.result(name + ": sets with other planes, or refused", same && refused == 0 ? 0 : 1, "", bench::at_most(0));
 }
 
-}  // namespace
+}   // namespace
 
 int main(int argc, char** argv) {
   bench::harness run(argc, argv, "repacked");

@@ -35,10 +35,10 @@ struct variant {
   const char* name;
 };
 constexpr variant variants[] = {
-    {resize_way::exact_rows, "exact_rows_u8"}, {resize_way::exact_u8, "exact_u8"},
-    {resize_way::exact_u8_cold, "exact_u8_cold"}, {resize_way::exact_f32, "exact_f32"},
+    {resize_way::exact_rows, "exact_rows_u8"},      {resize_way::exact_u8, "exact_u8"},
+    {resize_way::exact_u8_cold, "exact_u8_cold"},   {resize_way::exact_f32, "exact_f32"},
     {resize_way::exact_f32_cold, "exact_f32_cold"}, {resize_way::exact_f16, "exact_f16"},
-    {resize_way::exact_bf16, "exact_bf16"}, {resize_way::fast_u8, "fast_u8"},
+    {resize_way::exact_bf16, "exact_bf16"},         {resize_way::fast_u8, "fast_u8"},
     {resize_way::fast_u8_cold, "fast_u8_cold"},
 };
 constexpr std::size_t variant_count = std::size(variants);
@@ -82,8 +82,7 @@ std::vector<source> images_of(const bench::photo_set_recipe& recipe, std::size_t
 std::vector<source> large_images(std::size_t most) {
   std::vector<source> sources;
   for (const auto& p : bench::detail::find_photos(bench::data_folder() + "/photos"))
-    if (sources.size() < most && p.width * p.height < 6'000'000)
-      add_image(sources, bench::detail::read_bytes(p.path));
+    if (sources.size() < most && p.width * p.height < 6'000'000) add_image(sources, bench::detail::read_bytes(p.path));
   return sources;
 }
 
@@ -117,10 +116,20 @@ void measure(bench::harness& run, const char* name, const std::vector<source>& s
       const auto box = mr::detail::random_crop_box({.width = s.width, .height = s.height}, random, {});
       if (round == 0) pixels.push_back(static_cast<double>(box.width * box.height));
       const auto planes = s.stored->region({.width = s.width, .height = s.height});
-      bench::resize_call call{.plane = {}, .plane_width = {}, .plane_height = {},
-                              .sampling = planes.horizontal_sampling, .pixels = s.pixels.data(), .width = s.width,
-                              .height = s.height, .left = box.left, .top = box.top, .box_width = box.width,
-                              .box_height = box.height, .flipped = i % 2 == 1, .side = side, .out = nullptr};
+      bench::resize_call call{.plane = {},
+                              .plane_width = {},
+                              .plane_height = {},
+                              .sampling = planes.horizontal_sampling,
+                              .pixels = s.pixels.data(),
+                              .width = s.width,
+                              .height = s.height,
+                              .left = box.left,
+                              .top = box.top,
+                              .box_width = box.width,
+                              .box_height = box.height,
+                              .flipped = i % 2 == 1,
+                              .side = side,
+                              .out = nullptr};
       for (std::size_t k = 0; k < 3; ++k) {
         call.plane[k] = planes.component[k].data;
         call.plane_width[k] = planes.component[k].stride_bytes;
@@ -147,7 +156,7 @@ void measure(bench::harness& run, const char* name, const std::vector<source>& s
                  best[b * variant_count + v], "us");
 }
 
-}  // namespace
+}   // namespace
 
 int main(int argc, char** argv) {
   return bench::run_guarded([&] {

@@ -89,7 +89,7 @@ std::string write_keys(const bench::tar_set& set) {
 }
 
 struct epoch_reads {
-  double batch_ms = 0;           // from the start to the first batch
+  double batch_ms = 0;                 // from the start to the first batch
   double samples = 0, megabytes = 0;   // of the epoch
 };
 
@@ -131,7 +131,7 @@ void measure_choice(bench::harness& run, const bench::tar_set& set) {
   run.result("choice_bytes_of_samples", of_bytes / of_samples, "", bench::at_most(1.5));
 }
 
-}  // namespace
+}   // namespace
 
 int main(int argc, char** argv) {
   return bench::run_guarded([&] {

@@ -108,7 +108,7 @@ class busy_neighbors {
   std::vector<pid_t> children_;
 };
 
-}  // namespace
+}   // namespace
 
 namespace mr = millrace;
 
@@ -118,7 +118,7 @@ struct set_up {
   std::string name{};
   bench::bound_settings settings{};
   mr::bound_by planted = mr::bound_by::cpu;
-  std::string where{};                  ///< of CPU work
+  std::string where{};   ///< of CPU work
   const char* compressed_by = nullptr;
   double copy_bytes_per_s = 12e9;
   bool has_neighbors = false;
@@ -129,7 +129,8 @@ struct set_up {
 struct storage_of {
   double megabytes_per_s = 0, ms_a_read = 0;
   operator bench::throttle() const {
-    return {.bytes_per_second = 1e6 * megabytes_per_s, .latency_ns = static_cast<std::uint64_t>(1e6 * ms_a_read),
+    return {.bytes_per_second = 1e6 * megabytes_per_s,
+            .latency_ns = static_cast<std::uint64_t>(1e6 * ms_a_read),
             .jitter = 0.3};
   }
 };
@@ -146,19 +147,18 @@ std::vector<set_up> all_set_ups(double seconds) {
     s.seconds = seconds;
     return s;
   };
-  return {{"12 MB/s", with({.megabytes_per_s = 12}, 10), bound_by::io},
-          {"100 ms for each read, 2 I/O threads", with({.ms_a_read = 100}, 10, 2), bound_by::io},
-          {"gzip, 8 MB/s, batch 32", with({.megabytes_per_s = 8}, 5, 2, 32), bound_by::io, "", "gzip"},
-          {"60 MB/s, step 300 ms", with({.megabytes_per_s = 60}, 300), bound_by::consumer},
-          {"30 ms for each read, 6 I/O threads, step 400 ms", with({.ms_a_read = 30}, 400, 6), bound_by::consumer},
-          {"copies at 30 MB/s", with({}, 10), bound_by::transfer, "", nullptr, 30e6},
-          {"page cache", with({}, 5), bound_by::cpu, "decode"},
-          {"300 MB/s, batch 128", with({.megabytes_per_s = 300}, 5, 4, 128), bound_by::cpu, "decode"},
-          {"bzip2", with({}, 5), bound_by::cpu, "unpack", "bzip2"},
-          {"page cache, each core used twice by others", with({}, 5), bound_by::cpu_starved, "decode", nullptr, 12e9,
-           true},
-          {"page cache, half a core by quota", with({}, 5), bound_by::cpu_starved, "decode", nullptr, 12e9, false,
-           0.5}};
+  return {
+      {"12 MB/s", with({.megabytes_per_s = 12}, 10), bound_by::io},
+      {"100 ms for each read, 2 I/O threads", with({.ms_a_read = 100}, 10, 2), bound_by::io},
+      {"gzip, 8 MB/s, batch 32", with({.megabytes_per_s = 8}, 5, 2, 32), bound_by::io, "", "gzip"},
+      {"60 MB/s, step 300 ms", with({.megabytes_per_s = 60}, 300), bound_by::consumer},
+      {"30 ms for each read, 6 I/O threads, step 400 ms", with({.ms_a_read = 30}, 400, 6), bound_by::consumer},
+      {"copies at 30 MB/s", with({}, 10), bound_by::transfer, "", nullptr, 30e6},
+      {"page cache", with({}, 5), bound_by::cpu, "decode"},
+      {"300 MB/s, batch 128", with({.megabytes_per_s = 300}, 5, 4, 128), bound_by::cpu, "decode"},
+      {"bzip2", with({}, 5), bound_by::cpu, "unpack", "bzip2"},
+      {"page cache, each core used twice by others", with({}, 5), bound_by::cpu_starved, "decode", nullptr, 12e9, true},
+      {"page cache, half a core by quota", with({}, 5), bound_by::cpu_starved, "decode", nullptr, 12e9, false, 0.5}};
 }
 
 /// Returns the names of the compressed shards, which are generated once; nothing if the program is missing.
@@ -180,8 +180,8 @@ struct verdicts {
 };
 
 verdicts judge(const set_up& u, const std::vector<std::string>& names, unsigned rounds) {
-  bench::emulated_accelerator chip({.pinned_bytes_per_second = u.copy_bytes_per_s,
-                                    .pageable_bytes_per_second = u.copy_bytes_per_s / 2});
+  bench::emulated_accelerator chip(
+      {.pinned_bytes_per_second = u.copy_bytes_per_s, .pageable_bytes_per_second = u.copy_bytes_per_s / 2});
   bench::bound_runs runs(u.settings, names, chip);
   std::optional<busy_neighbors> neighbors;
   if (u.has_neighbors) neighbors.emplace(2 * mr::usable_cores());
@@ -249,7 +249,7 @@ int measure(int argc, char** argv) {
   return run.finish();
 }
 
-}  // namespace
+}   // namespace
 
 int main(int argc, char** argv) {
   return bench::run_guarded([&] { return measure(argc, argv); });

@@ -86,8 +86,8 @@ outcome run_session(const task& t, const Source& source, const Prepare& map_to, 
   result.ns = 1e9 * (bench::now() - before).cpu_s / samples;
   const bench::session_times by_thread = bench::session_times_since(threads);
   result.thread_ns = {{"I/O threads", by_thread.reading_ns / samples},
-                    {"trainer", by_thread.trainer_ns / samples},
-                    {"worker", by_thread.workers_ns / samples}};
+                      {"trainer", by_thread.trainer_ns / samples},
+                      {"worker", by_thread.workers_ns / samples}};
   return result;
 }
 
@@ -112,7 +112,8 @@ std::vector<std::unique_ptr<mr::file_source>> files_of(const bench::tar_set& set
 std::vector<mr::detail::located_sample> order_of(const std::vector<mr::detail::shard_index>& indexes) {
   const mr::detail::exact_order plan({.seed = seed,
                                       .counts = std::vector<std::uint64_t>(indexes.size(), indexes[0].samples()),
-                            .window = window, .global_batch = batch_rows});
+                                      .window = window,
+                                      .global_batch = batch_rows});
   std::vector<mr::detail::located_sample> order;
   for (mr::detail::lane_cursor cursor(plan); const auto next = cursor.next();) order.push_back(next->sample);
   return order;
@@ -291,7 +292,7 @@ double floor_of_checksums() {
   return ns;
 }
 
-}  // namespace
+}   // namespace
 
 int main(int argc, char** argv) {
   return bench::run_guarded([&] {
@@ -367,9 +368,9 @@ int main(int argc, char** argv) {
         return run_session(t, mr::shards(set.folder, {.seed = seed}), prepare, {.policy = policy}).ns;
       };
       run.result("small_replace_at_most",
-                 bench::compare_in_pairs("damage replaced against an error, clean data", run.quick() ? 6 : 20,
-                                         [&] { return ns_with(mr::damage::replace); },
-                                         [&] { return ns_with(mr::damage::fail); }),
+                 bench::compare_in_pairs(
+                     "damage replaced against an error, clean data", run.quick() ? 6 : 20,
+                     [&] { return ns_with(mr::damage::replace); }, [&] { return ns_with(mr::damage::fail); }),
                  "of small_indexed", bench::at_most(1.02));
     }
     if (!by_samples.empty()) {

@@ -49,7 +49,7 @@ inline void write_tar_set(const tar_set_recipe& recipe, const std::string& folde
   writer.close();
 }
 
-}  // namespace detail
+}   // namespace detail
 
 /// Errors: those of writing and reading the shards.
 inline tar_set make_tar_set(const tar_set_recipe& recipe) {
@@ -74,4 +74,4 @@ inline tar_set make_tar_set(const tar_set_recipe& recipe) {
   return set;
 }
 
-}  // namespace bench
+}   // namespace bench

@@ -61,9 +61,13 @@ corpus make_corpus() {
     }
     if (std::system(("gzip -c " + c.plain[0] + " > " + c.packed).c_str()) != 0)
       throw mr::setup_error("gzip failed", "Install gzip");
-    const auto status = sentencepiece::SentencePieceTrainer::Train(
-        {{"input", c.plain[0]}, {"input_sentence_size", "2000"}, {"model_prefix", folder + "/tokenizer"},
-         {"model_type", "bpe"}, {"vocab_size", "2000"}, {"hard_vocab_limit", "false"}, {"minloglevel", "2"}});
+    const auto status = sentencepiece::SentencePieceTrainer::Train({{"input", c.plain[0]},
+                                                                    {"input_sentence_size", "2000"},
+                                                                    {"model_prefix", folder + "/tokenizer"},
+                                                                    {"model_type", "bpe"},
+                                                                    {"vocab_size", "2000"},
+                                                                    {"hard_vocab_limit", "false"},
+                                                                    {"minloglevel", "2"}});
     if (!status.ok()) throw mr::data_error("SentencePiece cannot train a tokenizer: " + status.ToString(), "");
   }
   return c;
@@ -192,11 +196,9 @@ int measure(bench::harness& run) {
     auto lines = lines_of(c.plain[1]);
     lines.resize(lines.size() / 4);
     // A small read-ahead, so that it is full from the warm-up on.
-    mr::session all{flow_of(c, tokenizer, tokenizer.end_of_text()),
-                    {.epochs = mr::endless,
-                     .threads = 1,
-                     .read_ahead_bytes = std::size_t{24} << 20,
-                     .notice = mr::quiet}};
+    mr::session all{
+        flow_of(c, tokenizer, tokenizer.end_of_text()),
+        {.epochs = mr::endless, .threads = 1, .read_ahead_bytes = std::size_t{24} << 20, .notice = mr::quiet}};
     const std::uint64_t batches = run.quick() ? 20 : 60;
     take_batches(all, batches);   // a warm-up
     std::vector<double> alone, whole, share;
@@ -236,7 +238,7 @@ int measure(bench::harness& run) {
   return run.finish();
 }
 
-}  // namespace
+}   // namespace
 
 int main(int argc, char** argv) {
   bench::harness run(argc, argv, "text");

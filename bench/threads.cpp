@@ -112,7 +112,7 @@ void measure(bench::harness& run, const char* name, const task& t, int rounds) {
   }
 }
 
-}  // namespace
+}   // namespace
 
 int main(int argc, char** argv) {
   return bench::run_guarded([&] {

@@ -57,4 +57,4 @@ inline session_times session_times_since(const std::map<int, thread_times>& befo
   return spent;
 }
 
-}  // namespace bench
+}   // namespace bench

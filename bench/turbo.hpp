@@ -89,4 +89,4 @@ class turbo {
   mr::image pixels_;
 };
 
-}  // namespace bench
+}   // namespace bench

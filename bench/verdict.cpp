@@ -80,26 +80,17 @@ std::string expected(planted p) { return p <= planted::bandwidth ? "I/O" : name_
 bool turn_knob(planted where, bench::sleeping_settings& s, mr::what_if_change& change) {
   switch (where) {
     case planted::latency:
-    case planted::unpack:
-      change.io_threads = s.io_threads *= 2;
-      return true;
-    case planted::bandwidth:
-      s.read_ns /= change.storage_speed = 2;
-      return true;
-    case planted::work:
-      change.workers = ++s.workers;
-      return true;
-    case planted::consumer:
-      s.step_ns *= change.step_time = 0.5;
-      return true;
+    case planted::unpack: change.io_threads = s.io_threads *= 2; return true;
+    case planted::bandwidth: s.read_ns /= change.storage_speed = 2; return true;
+    case planted::work: change.workers = ++s.workers; return true;
+    case planted::consumer: s.step_ns *= change.step_time = 0.5; return true;
     case planted::transfer: break;
   }
   return false;
 }
 
 /// Returns the gain that the run's report predicts for that change; nothing if the prediction is only a bound.
-std::optional<double> predicted_gain(const mr::flow_statistics& f, const mr::verdict& v,
-                                     const mr::what_if_change& c) {
+std::optional<double> predicted_gain(const mr::flow_statistics& f, const mr::verdict& v, const mr::what_if_change& c) {
   for (const mr::knob_gain& k : v.saturation < 0.95 ? mr::simulated_gains(f) : mr::gains_of(f)) {
     const mr::what_if_change& s = k.settings;
     if (s.workers != c.workers || s.io_threads != c.io_threads || s.storage_speed != c.storage_speed ||
@@ -152,8 +143,7 @@ std::span<trial> attempt_all(const std::vector<trial>& trials, unsigned at_once)
     for (std::size_t i = process; i < all.size(); i += at_once) attempt(all[i]);
     ::_exit(0);
   }
-  while (::wait(nullptr) > 0) {
-  }
+  while (::wait(nullptr) > 0) {}
   return all;
 }
 
@@ -218,7 +208,7 @@ int measure(int argc, char** argv) {
   return run.finish();
 }
 
-}  // namespace
+}   // namespace
 
 int main(int argc, char** argv) {
   return bench::run_guarded([&] { return measure(argc, argv); });

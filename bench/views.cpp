@@ -102,8 +102,10 @@ class measurement {
     const bool large = crop < recipe_.large_crops;
     const mr::random_crop_options o{.scale_min = large ? recipe_.border : recipe_.least,
                                     .scale_max = large ? 1 : recipe_.border};
-    return mr::jpeg(file).filter(recipe_.filter)
-        .random_resized_crop(large ? recipe_.large_side : recipe_.small_side, random, o).random_flip(random);
+    return mr::jpeg(file)
+        .filter(recipe_.filter)
+        .random_resized_crop(large ? recipe_.large_side : recipe_.small_side, random, o)
+        .random_flip(random);
   }
 
   void begin() {
@@ -141,7 +143,8 @@ void measure(bench::harness& run, const recipe& r) {
   };
   variant variants[] = {{"alone", one_by_one(&measurement::alone)},
                         {"in pairs", one_by_one(&measurement::in_pairs)},
-                        {"shared", [&m](std::size_t first, std::size_t end) {
+                        {"shared",
+                         [&m](std::size_t first, std::size_t end) {
                            for (std::size_t i = first; i < end; ++i) m.shared(i, i + 1);
                          }},
                         {"as a batch does", [&m](std::size_t first, std::size_t end) { m.shared(first, end); }}};
@@ -267,7 +270,7 @@ void measure_lists(bench::harness& run) {
   run.result("lists: cost of an image, times that in fixed rows", us[1] / us[0], "x", bench::at_most(1.03));
 }
 
-}  // namespace
+}   // namespace
 
 int main(int argc, char** argv) {
   bench::harness run(argc, argv, "views");

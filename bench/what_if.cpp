@@ -68,9 +68,7 @@ std::string apply(Settings& s, change what, mr::rng& random, mr::what_if_change&
       s.batch = random.chance(0.5) ? s.batch * 2 : s.batch / 2;
       query.batch = s.batch;
       return text_of("batch", static_cast<double>(was.batch), static_cast<double>(s.batch));
-    case change::storage:
-      query.storage_speed = factor(random);
-      return text_of("storage speed", 1, query.storage_speed);
+    case change::storage: query.storage_speed = factor(random); return text_of("storage speed", 1, query.storage_speed);
     case change::step: break;
   }
   query.step_time = factor(random);
@@ -147,8 +145,8 @@ setting decoding(change what, mr::rng& random, const bench::bound_settings& comm
   setting result;
   result.what = "pictures: " + apply(then, what, random, result.query);
   then.storage.bytes_per_second *= result.query.storage_speed;
-  then.storage.latency_ns =
-      static_cast<std::uint64_t>(static_cast<double>(s.storage.latency_ns) / result.query.storage_speed);
+  then.storage.latency_ns = static_cast<std::uint64_t>(static_cast<double>(s.storage.latency_ns) /
+                                                       result.query.storage_speed);
   then.step_s *= result.query.step_time * static_cast<double>(then.batch) / static_cast<double>(s.batch);
   const auto run = [](const bench::bound_settings& now) {
     bench::emulated_accelerator chip;
@@ -220,7 +218,7 @@ int measure(int argc, char** argv) {
   return run.finish();
 }
 
-}  // namespace
+}   // namespace
 
 int main(int argc, char** argv) {
   return bench::run_guarded([&] { return measure(argc, argv); });

@@ -103,8 +103,12 @@ class conv_tower {
           for (std::size_t c = 0; c < width; ++c) gradient[bias_at(i) + c] += row[x * width + c];
         for (std::size_t tap = 0; tap < 3; ++tap)
           network_kernel::multiply_add<Real>({.out = &gradient[weights_at(i) + tap * 3 * in * width],
-                                              .left = &p.input[i][(y + tap) * (side + 2) * in], .right = row,
-                                              .rows = 3 * in, .columns = width, .depth = side, .left_row = 1,
+                                              .left = &p.input[i][(y + tap) * (side + 2) * in],
+                                              .right = row,
+                                              .rows = 3 * in,
+                                              .columns = width,
+                                              .depth = side,
+                                              .left_row = 1,
                                               .left_depth = in});
       }
       if (i == 0) return;   // the gradient of the pixels is not used
@@ -113,8 +117,11 @@ class conv_tower {
         for (std::size_t tap = 0; tap < 3; ++tap)
           network_kernel::multiply_add<Real>({.out = &p.input_grad[y * side * in],
                                               .left = &p.padded[(y + tap) * padded_row],
-                                              .right = &transposed_[i][tap * 3 * width * in], .rows = side,
-                                              .columns = in, .depth = 3 * width, .left_row = width,
+                                              .right = &transposed_[i][tap * 3 * width * in],
+                                              .rows = side,
+                                              .columns = in,
+                                              .depth = 3 * width,
+                                              .left_row = width,
                                               .left_depth = 1});
       for_each_maximum(p, i - 1, [&](std::size_t y, std::size_t x, std::size_t c, std::size_t best) {
         p.grad[i - 1][best] += p.input_grad[(y * side + x) * in + c];
@@ -139,9 +146,14 @@ class conv_tower {
       Real* const out = &p.output[i][y * side * width];
       for (std::size_t x = 0; x < side; ++x) std::copy_n(&weights[bias_at(i)], width, out + x * width);
       for (std::size_t tap = 0; tap < 3; ++tap)
-        network_kernel::multiply_add<Real>({.out = out, .left = &p.input[i][(y + tap) * (side + 2) * in],
-                                            .right = &weights[weights_at(i) + tap * 3 * in * width], .rows = side,
-                                            .columns = width, .depth = 3 * in, .left_row = in, .left_depth = 1});
+        network_kernel::multiply_add<Real>({.out = out,
+                                            .left = &p.input[i][(y + tap) * (side + 2) * in],
+                                            .right = &weights[weights_at(i) + tap * 3 * in * width],
+                                            .rows = side,
+                                            .columns = width,
+                                            .depth = 3 * in,
+                                            .left_row = in,
+                                            .left_depth = 1});
       for (std::size_t x = 0; x < side * width; ++x) out[x] = std::max(out[x], Real{0});
     }
   }

@@ -119,7 +119,7 @@ void fill_weights(float* to, std::size_t inputs, std::size_t outputs, bool on_ho
   copy_and_wait(to, values.data(), values.size(), on_host);
 }
 
-}  // namespace
+}   // namespace
 
 bool gpu_is_there(const char*& why) {
   int count = 0;

@@ -45,12 +45,12 @@ class two_layers {
   const two_layers_options o_;
   CUstream_st* stream_ = nullptr;
   // In GPU memory, allocated at the start.
-  std::uint8_t* pixels_ = nullptr;    // written by upload()
+  std::uint8_t* pixels_ = nullptr;   // written by upload()
   std::int32_t* labels_ = nullptr;
-  float* first_ = nullptr;            // weights, [pixels + 1, hidden]: the last row is the bias
-  float* second_ = nullptr;           // [hidden + 1, classes]
-  float* active_ = nullptr;           // [rows, hidden], after the ReLU
-  float* errors_ = nullptr;           // [rows, classes]: softmax less target
-  float* back_ = nullptr;             // [rows, hidden]
-  float* losses_ = nullptr;           // [rows]
+  float* first_ = nullptr;    // weights, [pixels + 1, hidden]: the last row is the bias
+  float* second_ = nullptr;   // [hidden + 1, classes]
+  float* active_ = nullptr;   // [rows, hidden], after the ReLU
+  float* errors_ = nullptr;   // [rows, classes]: softmax less target
+  float* back_ = nullptr;     // [rows, hidden]
+  float* losses_ = nullptr;   // [rows]
 };

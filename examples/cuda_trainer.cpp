@@ -73,12 +73,11 @@ void run(command_line& args) {
 }
 
 bool wants_gpu(int argc, char** argv) {
-  return std::none_of(argv + 1, argv + argc, [](const char* a) {
-    return std::string_view(a) == "--host" || std::string_view(a) == "--help";
-  });
+  return std::none_of(argv + 1, argv + argc,
+                      [](const char* a) { return std::string_view(a) == "--host" || std::string_view(a) == "--help"; });
 }
 
-}  // namespace
+}   // namespace
 
 int main(int argc, char** argv) {
   const char* why = nullptr;

@@ -64,10 +64,10 @@ struct prepared {
 template <class Network>
 float train_after(Network& net, const std::vector<trainer_sample>& samples, const trainer_settings& s) {
   namespace mr = millrace;
-  auto flow = mr::from(samples)
-            | mr::map([](const trainer_sample& one) { return prepared{trainer_decode(one.file), one.label}; })
-            | mr::batch<&prepared::pixels, &prepared::label>({.size = s.rows})
-            | mr::to_device({.device = s.device, .stream = net.stream()});
+  auto flow = mr::from(samples) |
+              mr::map([](const trainer_sample& one) { return prepared{trainer_decode(one.file), one.label}; }) |
+              mr::batch<&prepared::pixels, &prepared::label>({.size = s.rows}) |
+              mr::to_device({.device = s.device, .stream = net.stream()});
   mr::session run{std::move(flow), {.epochs = s.epochs, .notice = mr::quiet}};
   for (auto& b : run) {
     auto& [pixels, label] = b;

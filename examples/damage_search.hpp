@@ -104,8 +104,8 @@ class damage_search {
     std::uint64_t samples = 0;
     std::optional<millrace::shard_reader> reader;
     std::optional<millrace::record> sample;
-    std::exception_ptr cut =
-        damage_of([&] { reader.emplace(std::make_unique<millrace::file_source>(shard), pool, reading_); });
+    std::exception_ptr cut = damage_of(
+        [&] { reader.emplace(std::make_unique<millrace::file_source>(shard), pool, reading_); });
     for (;;) {
       if (!cut) cut = damage_of([&] { sample = reader->next(); });
       if (cut && reader && reader->can_continue()) {   // the error is in one sample only
@@ -122,8 +122,7 @@ class damage_search {
       ++samples;
     }
     if (cut) add_to_list(cut, {.shard = shard});
-    else if (std::filesystem::exists(shard + ".millrace-index"))
-      compare_with_index(shard, samples, std::move(damaged));
+    else if (std::filesystem::exists(shard + ".millrace-index")) compare_with_index(shard, samples, std::move(damaged));
   }
 
   static void decode(const millrace::record& sample, millrace::scratch& scratch) {
@@ -136,9 +135,9 @@ class damage_search {
     while (damaged.size() < samples) {
       const std::exception_ptr problem = damage_of([&] {
         const std::vector<std::string> one{shard};
-        auto flow = millrace::shards(one, {.notice = millrace::quiet, .without = damaged})
-                  | millrace::map([](const millrace::record& r) { return fields_of{r.field_count()}; })
-                  | millrace::batch<&fields_of::count>({.size = 256, .drop_last = false});
+        auto flow = millrace::shards(one, {.notice = millrace::quiet, .without = damaged}) |
+                    millrace::map([](const millrace::record& r) { return fields_of{r.field_count()}; }) |
+                    millrace::batch<&fields_of::count>({.size = 256, .drop_last = false});
         for (auto& b : millrace::session{std::move(flow), {.threads = 0, .notice = millrace::quiet}}) (void)b;
       });
       if (!problem) return;
@@ -177,8 +176,11 @@ class damage_search {
       const millrace::error_location& at = problem.where();
       const std::lock_guard lock(mutex_);
       ++(at.key.empty() ? totals_.cut : totals_.damaged);
-      totals_.added += list_.add({.shard = at.shard, .key = at.key, .offset_bytes = at.offset_bytes, .stage = at.stage,
-                                 .reason = problem.message()});
+      totals_.added += list_.add({.shard = at.shard,
+                                  .key = at.key,
+                                  .offset_bytes = at.offset_bytes,
+                                  .stage = at.stage,
+                                  .reason = problem.message()});
       std::printf("%s\n", problem.what());
       return at.key;
     }

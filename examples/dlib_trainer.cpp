@@ -96,9 +96,8 @@ double train_after(const std::vector<trainer_sample>& samples) {
   trainer_network<rows_input> network;
   dlib::dnn_trainer trainer(network, dlib::sgd(0, 0.9F));
   set_up(trainer);
-  auto flow = mr::from(samples)
-            | mr::map([](const trainer_sample& s) { return prepared{decode(s.file), s.label}; })
-            | mr::batch<&prepared::pixels, &prepared::label>({.size = trainer_rows});
+  auto flow = mr::from(samples) | mr::map([](const trainer_sample& s) { return prepared{decode(s.file), s.label}; }) |
+              mr::batch<&prepared::pixels, &prepared::label>({.size = trainer_rows});
   for (auto& b : mr::session{std::move(flow), {.epochs = trainer_epochs, .notice = mr::quiet}}) {
     auto [pixels, labels] = b.columns();
     std::vector<mr::tensor_view<std::uint8_t, 3>> rows;
@@ -125,6 +124,6 @@ void run(command_line& args) {
   if (!(std::abs(before - after) <= 1e-6)) throw mr::data_error("the two losses differ", "Report this as a bug");
 }
 
-}  // namespace
+}   // namespace
 
 int main(int argc, char** argv) { return run_program({argc, argv, "usage: dlib_trainer"}, run); }

@@ -70,13 +70,15 @@ void evaluate(command_line& args) {
                 static_cast<unsigned long long>(all[0]));
 }
 
-}  // namespace
+}   // namespace
 
 int main(int argc, char** argv) {
   int provided = 0;
   MPI_Init_thread(&argc, &argv, MPI_THREAD_FUNNELED, &provided);
-  const int status = run_program({argc, argv, "usage: [mpirun -n RANKS] evaluate --model FILE --data SHARDS "
-                                              "[--batch N] [--classes N] [--predictions NAME]"}, evaluate);
+  const int status = run_program({argc, argv,
+                                  "usage: [mpirun -n RANKS] evaluate --model FILE --data SHARDS "
+                                  "[--batch N] [--classes N] [--predictions NAME]"},
+                                 evaluate);
   if (status != 0) MPI_Abort(MPI_COMM_WORLD, status);   // the other ranks may be waiting for this one
   return MPI_Finalize();
 }

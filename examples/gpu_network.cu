@@ -35,9 +35,7 @@ struct map_pixel {
 struct take_pixels {
   const std::uint8_t* pixels;
   float* to;
-  __host__ __device__ void operator()(std::size_t i) const {
-    to[i] = static_cast<float>(pixels[i]) * (4.0F / 255) - 2;
-  }
+  __host__ __device__ void operator()(std::size_t i) const { to[i] = static_cast<float>(pixels[i]) * (4.0F / 255) - 2; }
 };
 
 /// One thread for each output, ReLU included. Coordinates wrap below zero, so that one comparison checks both edges.
@@ -233,15 +231,19 @@ struct adam {
   }
 };
 
-}  // namespace
+}   // namespace
 
 gpu_network::gpu_network(gpu_network_options options) : o_(options) {
   std::size_t side = o_.side, inputs = 3, at = 0;
   for (std::size_t i = 0; i < blocks; ++i) {
     const std::size_t outputs = std::size_t{16} << i, maps = o_.max_rows * side * side;
     inputs_[i] = make<float>(maps * inputs, o_.on_host);
-    blocks_[i] = {.side = side, .inputs = inputs, .outputs = outputs, .weights_at = at,
-                  .bias_at = at + 9 * inputs * outputs, .active = make<float>(maps * outputs, o_.on_host),
+    blocks_[i] = {.side = side,
+                  .inputs = inputs,
+                  .outputs = outputs,
+                  .weights_at = at,
+                  .bias_at = at + 9 * inputs * outputs,
+                  .active = make<float>(maps * outputs, o_.on_host),
                   .active_grad = make<float>(maps * outputs, o_.on_host),
                   .input_grad = i == 0 ? nullptr : make<float>(maps * inputs, o_.on_host)};
     at = blocks_[i].bias_at + outputs;
@@ -302,8 +304,10 @@ void gpu_network::forward(pixels_view pixels, labels_view labels, millrace::stre
     for_each(outputs, convolve{n, inputs_[i], state_ + b.weights_at, state_ + b.bias_at, b.active}, at);
     for_each(outputs / 4, pool{n, b.active, inputs_[i + 1]}, at);
   }
-  for_each(rows_, classify{features_, o_.classes, inputs_[blocks], state_ + dense_at_, state_ + dense_bias_at_,
-                           labels.data, logits_, errors_, losses_, right_}, at);
+  for_each(rows_,
+           classify{features_, o_.classes, inputs_[blocks], state_ + dense_at_, state_ + dense_bias_at_, labels.data,
+                    logits_, errors_, losses_, right_},
+           at);
 }
 
 void gpu_network::evaluate(pixels_view pixels, labels_view labels, millrace::stream_view stream) {
@@ -316,8 +320,8 @@ void gpu_network::backward(pixels_view pixels, labels_view labels, millrace::str
   forward(pixels, labels, stream);
   for_each((features_ + 1) * o_.classes,
            dense_gradient{rows_, features_, o_.classes, inputs_[blocks], errors_, gradient_ + dense_at_}, at);
-  for_each(rows_ * features_,
-           dense_input_gradient{features_, o_.classes, state_ + dense_at_, errors_, features_grad_}, at);
+  for_each(rows_ * features_, dense_input_gradient{features_, o_.classes, state_ + dense_at_, errors_, features_grad_},
+           at);
   const float* pooled_grad = features_grad_;
   for (std::size_t i = blocks; i-- > 0;) {
     const block& b = blocks_[i];
@@ -327,8 +331,7 @@ void gpu_network::backward(pixels_view pixels, labels_view labels, millrace::str
     for_each((9 * b.inputs + 1) * b.outputs,
              convolution_gradient{n, inputs_[i], b.active_grad, gradient_ + b.weights_at}, at);
     if (i > 0)
-      for_each(maps * b.inputs,
-               convolution_input_gradient{n, state_ + b.weights_at, b.active_grad, b.input_grad}, at);
+      for_each(maps * b.inputs, convolution_input_gradient{n, state_ + b.weights_at, b.active_grad, b.input_grad}, at);
     pooled_grad = b.input_grad;
   }
   waiting_samples_ += rows_;
@@ -339,21 +342,26 @@ void gpu_network::update(double rate, millrace::stream_view stream) {
   ++updates_;
   const double bias_1 = 1 - std::pow(0.9, static_cast<double>(updates_));
   const double bias_2 = 1 - std::pow(0.999, static_cast<double>(updates_));
-  for_each(weight_count_, adam{static_cast<float>(1 / static_cast<double>(waiting_samples_)),
-                               static_cast<float>(rate / bias_1), static_cast<float>(1 / bias_2),
-                               static_cast<float>(1 - rate * o_.weight_decay), gradient_, state_,
-                               state_ + weight_count_, state_ + 2 * weight_count_}, {stream, o_.on_host});
+  for_each(weight_count_,
+           adam{static_cast<float>(1 / static_cast<double>(waiting_samples_)), static_cast<float>(rate / bias_1),
+                static_cast<float>(1 / bias_2), static_cast<float>(1 - rate * o_.weight_decay), gradient_, state_,
+                state_ + weight_count_, state_ + 2 * weight_count_},
+           {stream, o_.on_host});
   waiting_samples_ = 0;
 }
 
 millrace::tensor_view<const float, 1> gpu_network::losses() const {
-  return {.data = losses_, .shape = {rows_},
-          .memory = o_.on_host ? millrace::memory_kind::host : millrace::memory_kind::device, .name = "losses"};
+  return {.data = losses_,
+          .shape = {rows_},
+          .memory = o_.on_host ? millrace::memory_kind::host : millrace::memory_kind::device,
+          .name = "losses"};
 }
 
 millrace::tensor_view<const float, 2> gpu_network::logits() const {
-  return {.data = logits_, .shape = {rows_, o_.classes},
-          .memory = o_.on_host ? millrace::memory_kind::host : millrace::memory_kind::device, .name = "logits"};
+  return {.data = logits_,
+          .shape = {rows_, o_.classes},
+          .memory = o_.on_host ? millrace::memory_kind::host : millrace::memory_kind::device,
+          .name = "logits"};
 }
 
 void gpu_network::restart_totals(millrace::stream_view stream) {

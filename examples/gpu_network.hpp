@@ -18,7 +18,7 @@
 #include <millrace/device/view.hpp>
 
 struct gpu_network_options {
-  std::size_t side = 32;        ///< of the input, in pixels; a multiple of 8
+  std::size_t side = 32;   ///< of the input, in pixels; a multiple of 8
   std::size_t classes = 10;
   std::size_t max_rows = 96;
   double weight_decay = 1e-2;
@@ -66,9 +66,9 @@ class gpu_network {
   /// A 3x3 convolution with ReLU and 2x2 maximum pooling.
   struct block {
     std::size_t side, inputs, outputs, weights_at, bias_at;
-    float* active;          // [rows, side, side, outputs], after the ReLU
-    float* active_grad;     // likewise
-    float* input_grad;      // [rows, side, side, inputs]; none for the first block
+    float* active;        // [rows, side, side, outputs], after the ReLU
+    float* active_grad;   // likewise
+    float* input_grad;    // [rows, side, side, inputs]; none for the first block
   };
 
   void forward(pixels_view pixels, labels_view labels, millrace::stream_view stream);
@@ -79,13 +79,13 @@ class gpu_network {
   std::size_t rows_ = 0;              // of the last call
   std::size_t waiting_samples_ = 0;   // since the last update
   std::uint64_t updates_ = 0;
-  float* state_ = nullptr;            // weights, first moments, second moments
+  float* state_ = nullptr;   // weights, first moments, second moments
   float* gradient_ = nullptr;
-  float* inputs_[blocks + 1];         // of each block, [rows, side, side, inputs]; last: of the dense layer
-  float* features_grad_ = nullptr;    // [rows, features]
-  float* logits_ = nullptr;           // [rows, classes]
-  float* errors_ = nullptr;           // [rows, classes]: softmax less target
-  float* losses_ = nullptr;           // [rows]
-  std::uint8_t* right_ = nullptr;     // [rows]: 1 if the most probable class is the label
+  float* inputs_[blocks + 1];        // of each block, [rows, side, side, inputs]; last: of the dense layer
+  float* features_grad_ = nullptr;   // [rows, features]
+  float* logits_ = nullptr;          // [rows, classes]
+  float* errors_ = nullptr;          // [rows, classes]: softmax less target
+  float* losses_ = nullptr;          // [rows]
+  std::uint8_t* right_ = nullptr;    // [rows]: 1 if the most probable class is the label
   gpu_network_totals* totals_ = nullptr;
 };

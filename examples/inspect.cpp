@@ -56,11 +56,11 @@ constexpr std::size_t max_printed_fields = 100;
 
 struct contents {
   std::uint64_t samples = 0, bytes = 0, bad_images = 0, bad_samples = 0;
-  std::uint64_t returning_keys = 0;                         // samples whose key occurred earlier in the shard
+  std::uint64_t returning_keys = 0;                             // samples whose key occurred earlier in the shard
   std::map<std::string, std::uint64_t, std::less<>> fields{};   // samples that have each field
   std::vector<mr::jpeg_header> images{};
   std::map<mr::jpeg_refusal, std::uint64_t> refused{};   // by the built-in decoder
-  std::string damage{};   // the first damage
+  std::string damage{};                                  // the first damage
   bool without_marker = false;
   mr::entry_points entries{};
 
@@ -198,8 +198,7 @@ void list_damage(const std::vector<std::string>& patterns, const damage_listing&
                          "Exclude the samples with .without = mr::keys_from() of that file; copy these shards again");
 }
 
-void make_entries(const std::vector<std::string>& patterns, const mr::entry_points_options& o,
-                  std::size_t mcus) {
+void make_entries(const std::vector<std::string>& patterns, const mr::entry_points_options& o, std::size_t mcus) {
   std::vector<std::string> shards;
   for (const auto& pattern : patterns)
     for (auto& shard : mr::list_shards(pattern)) shards.push_back(std::move(shard));
@@ -214,8 +213,7 @@ void make_entries(const std::vector<std::string>& patterns, const mr::entry_poin
   const std::chrono::duration<double> time = std::chrono::steady_clock::now() - begin;
   std::printf("entry points: %llu of %zu shards made now, %llu samples: %s, %.1f s\n",
               static_cast<unsigned long long>(all.processed), shards.size(),
-              static_cast<unsigned long long>(all.samples),
-              describe_entries(all).c_str(), time.count());
+              static_cast<unsigned long long>(all.samples), describe_entries(all).c_str(), time.count());
   if (all.damaged_samples > 0)
     std::printf("%llu samples are damaged and have none\n", static_cast<unsigned long long>(all.damaged_samples));
 }
@@ -235,9 +233,9 @@ void list_cache(const std::string& folder) {
               static_cast<double>(contents.disk_bytes) * 1e-6, static_cast<unsigned long long>(contents.damaged_blocks),
               static_cast<unsigned long long>(contents.parts));
   if (contents.damaged_blocks > 0)
-    throw mr::data_error(std::to_string(contents.damaged_blocks) + " of " + std::to_string(contents.blocks) +
-                             " blocks are damaged",
-                         "Runs fetch them again; if this occurs again, check the disk");
+    throw mr::data_error(
+        std::to_string(contents.damaged_blocks) + " of " + std::to_string(contents.blocks) + " blocks are damaged",
+        "Runs fetch them again; if this occurs again, check the disk");
 }
 
 /// Returns the storage of the shards of a pattern.
@@ -271,8 +269,8 @@ void print_keys(const std::vector<std::string>& patterns, const mr::shard_reader
     for (const auto& shard : mr::list_shards(pattern)) {
       mr::shard_reader reader(std::make_unique<mr::file_source>(shard), pool, reading);
       while (const auto sample = reader.next())
-        std::printf("%s\n", is_text(sample->key()) ? std::string(sample->key()).c_str()
-                                                    : mr::printable(sample->key()).c_str());
+        std::printf("%s\n",
+                    is_text(sample->key()) ? std::string(sample->key()).c_str() : mr::printable(sample->key()).c_str());
     }
 }
 
@@ -304,8 +302,9 @@ void inspect(command_line& args) {
     for (const auto& shard : mr::list_shards(pattern)) {
       contents result = inspect_shard(shard, indexes, reading);
       std::printf("%s: %s; %s\n", mr::printable(shard).c_str(), describe(result).c_str(),
-                  !result.damage.empty()   ? ("DAMAGED: " + result.damage).c_str()
-                  : result.without_marker ? "ok, but ended without a marker" : "ok");
+                  !result.damage.empty()  ? ("DAMAGED: " + result.damage).c_str()
+                  : result.without_marker ? "ok, but ended without a marker"
+                                          : "ok");
       std::fflush(stdout);
       all.add(result);
       ++shards;
@@ -315,21 +314,23 @@ void inspect(command_line& args) {
   std::printf("total: %zu shards, %s; %zu damaged\n", shards, describe(all).c_str(), damaged);
   if (unsorted > 0)
     std::printf("%zu of %zu shards have members of one sample in several places, and each part counts as a sample: "
-                "write them again with `tar --sort=name`\n", unsorted, shards);
+                "write them again with `tar --sort=name`\n",
+                unsorted, shards);
   if (damaged > 0)
     throw mr::data_error(std::to_string(damaged) + " of " + std::to_string(shards) + " shards are damaged",
                          "The line of each shard states its first damage");
 }
 
-}  // namespace
+}   // namespace
 
 int main(int argc, char** argv) {
-  return run_program({argc, argv, "usage: inspect [--indexes FOLDER] [--max-expansion N] SHARDS...\n"
-                                  "       inspect --keys SHARDS...\n"
-                                  "       inspect --quarantine FILE.jsonl [--threads N] SHARDS...\n"
-                                  "       inspect --entries [--mcus N] [--threads N] [--indexes FOLDER] SHARDS...\n"
-                                  "       inspect --set-index FILE SHARDS...\n"
-                                  "       inspect --cache FOLDER\n"
-                                  "SHARDS are a file, a folder, or a pattern such as 'a-{000..007}.tar'"},
+  return run_program({argc, argv,
+                      "usage: inspect [--indexes FOLDER] [--max-expansion N] SHARDS...\n"
+                      "       inspect --keys SHARDS...\n"
+                      "       inspect --quarantine FILE.jsonl [--threads N] SHARDS...\n"
+                      "       inspect --entries [--mcus N] [--threads N] [--indexes FOLDER] SHARDS...\n"
+                      "       inspect --set-index FILE SHARDS...\n"
+                      "       inspect --cache FOLDER\n"
+                      "SHARDS are a file, a folder, or a pattern such as 'a-{000..007}.tar'"},
                      inspect);
 }

@@ -91,7 +91,8 @@ class kernel_learner final : public learner {
   network_outcome take_outcome(millrace::stream_view stream) override {
     const gpu_network_totals totals = net_.read_totals(stream);
     net_.restart_totals(stream);
-    return {.loss_sum = totals.loss_sum, .correct = static_cast<std::size_t>(totals.correct),
+    return {.loss_sum = totals.loss_sum,
+            .correct = static_cast<std::size_t>(totals.correct),
             .samples = static_cast<std::size_t>(totals.samples)};
   }
   /// Saves in the format of the host network, so that either can resume.
@@ -117,13 +118,14 @@ class kernel_learner final : public learner {
 
 /// `max_rows`: limit for the rows of a batch; kernels allocate memory for it.
 inline std::unique_ptr<learner> make_learner([[maybe_unused]] const learner_place& place,
-                                             const network_options& options,
-                                             [[maybe_unused]] std::size_t max_rows) {
+                                             const network_options& options, [[maybe_unused]] std::size_t max_rows) {
 #ifdef MILLRACE_EXAMPLE_KERNELS
   if (place.kernels || place.on_gpu())
-    return std::make_unique<kernel_learner>(
-        options, gpu_network_options{.side = options.side, .classes = options.classes, .max_rows = max_rows,
-                                     .weight_decay = options.weight_decay, .on_host = !place.on_gpu()});
+    return std::make_unique<kernel_learner>(options, gpu_network_options{.side = options.side,
+                                                                         .classes = options.classes,
+                                                                         .max_rows = max_rows,
+                                                                         .weight_decay = options.weight_decay,
+                                                                         .on_host = !place.on_gpu()});
 #endif
   return std::make_unique<host_learner>(options);
 }

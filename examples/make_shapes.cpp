@@ -23,9 +23,11 @@ void make(command_line& args) {
               millrace::printable(shapes.validation).c_str());
 }
 
-}  // namespace
+}   // namespace
 
 int main(int argc, char** argv) {
-  return run_program({argc, argv, "usage: make_shapes FOLDER [--samples N] [--shards N] [--seed N] [--masks]\n"
-                                  "                   [--restarts-per-row N|auto]"}, make);
+  return run_program({argc, argv,
+                      "usage: make_shapes FOLDER [--samples N] [--shards N] [--seed N] [--masks]\n"
+                      "                   [--restarts-per-row N|auto]"},
+                     make);
 }

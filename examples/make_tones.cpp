@@ -71,7 +71,7 @@ void make(command_line& args) {
   write(folders[0] + "/val-%04d.tar", samples / 4, 2, seed + 1);
 }
 
-}  // namespace
+}   // namespace
 
 int main(int argc, char** argv) {
   return run_program({argc, argv, "usage: make_tones FOLDER [--samples N] [--shards N] [--seed N]"}, make);

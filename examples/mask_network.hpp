@@ -66,8 +66,8 @@ class basic_mask_network {
   explicit basic_mask_network(const mask_network_options& options) : options_(options), learned_(weight_count) {
     if (options.side == 0 || options.side % 8 != 0 || options.classes < 2 || options.classes > columns)
       throw millrace::setup_error("the options of a mask network are wrong: got a side of " +
-                                      std::to_string(options.side) + " pixels and " +
-                                      std::to_string(options.classes) + " classes",
+                                      std::to_string(options.side) + " pixels and " + std::to_string(options.classes) +
+                                      " classes",
                                   "Use a side that is a multiple of 8, and 2 to 16 classes");
     millrace::rng rng({.seed = options.seed});
     tower::fill(learned_.weights, rng);
@@ -213,9 +213,14 @@ class basic_mask_network {
   void head_backward(workspace& w) const {
     for (std::size_t i = 0; i < tower::stages; ++i) {
       const std::size_t places = w.part[i].size() / columns, width = head_width(i);
-      network_kernel::multiply_add<Real>({.out = &w.gradient[head_at(i)], .left = w.activations.output[i].data(),
-                                          .right = w.part[i].data(), .rows = width, .columns = columns,
-                                          .depth = places, .left_row = 1, .left_depth = width});
+      network_kernel::multiply_add<Real>({.out = &w.gradient[head_at(i)],
+                                          .left = w.activations.output[i].data(),
+                                          .right = w.part[i].data(),
+                                          .rows = width,
+                                          .columns = columns,
+                                          .depth = places,
+                                          .left_row = 1,
+                                          .left_depth = width});
       multiply(w.activations.grad[i].data(), w.part[i].data(), transposed_[i].data(), places, width, columns);
     }
     std::array<Real, columns> everywhere{};
@@ -238,8 +243,14 @@ class basic_mask_network {
   /// out += left [rows, depth] x right [depth, columns].
   static void multiply(Real* out, const Real* left, const Real* right, std::size_t rows, std::size_t columns_,
                        std::size_t depth) {
-    network_kernel::multiply_add<Real>({.out = out, .left = left, .right = right, .rows = rows, .columns = columns_,
-                                        .depth = depth, .left_row = depth, .left_depth = 1});
+    network_kernel::multiply_add<Real>({.out = out,
+                                        .left = left,
+                                        .right = right,
+                                        .rows = rows,
+                                        .columns = columns_,
+                                        .depth = depth,
+                                        .left_row = depth,
+                                        .left_depth = 1});
   }
 
   mask_network_options options_;

@@ -65,8 +65,7 @@ mr::world find_ranks(const command_line& args) {
 /// The gradients of the blocks of a rank. A block is every `count`-th row.
 class block_gradients {
  public:
-  explicit block_gradients(const mr::world& r)
-      : world_size_(r.size), count_(blocks / r.size) {}
+  explicit block_gradients(const mr::world& r) : world_size_(r.size), count_(blocks / r.size) {}
 
   void compute(network& net, const mr::tensor_view<std::uint8_t, 4>& pixels,
                const mr::tensor_view<std::int32_t, 1>& labels) {
@@ -153,10 +152,8 @@ void train(command_line& args) {
 
   mr::session_options options{.epochs = s.epochs, .threads = s.threads, .world = s.world, .resume = resume};
   if (!first_rank) options.notice = mr::quiet;
-  mr::session run{mr::shards(s.data, {.seed = s.seed, .fields = {"jpg;jpeg", "cls"}})
-                    | mr::shuffle({.window = 2048})
-                    | mr::map(prepare)
-                    | mr::batch<&example::pixels, &example::label>({.size = s.batch / s.world.size}),
+  mr::session run{mr::shards(s.data, {.seed = s.seed, .fields = {"jpg;jpeg", "cls"}}) | mr::shuffle({.window = 2048}) |
+                      mr::map(prepare) | mr::batch<&example::pixels, &example::label>({.size = s.batch / s.world.size}),
                   options};
   block_gradients gradients(s.world);
   for (auto& b : run) {
@@ -174,7 +171,7 @@ void train(command_line& args) {
   if (first_rank) std::printf("model: %s, by %zu ranks\n", s.model.c_str(), s.world.size);
 }
 
-}  // namespace
+}   // namespace
 
 int main(int argc, char** argv) {
   int provided = 0;

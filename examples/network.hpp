@@ -34,7 +34,7 @@
 #include <vector>
 
 struct network_options {
-  std::size_t side = 32;        ///< of the input, in pixels; a multiple of 8
+  std::size_t side = 32;   ///< of the input, in pixels; a multiple of 8
   std::size_t classes = 10;
   std::uint64_t seed = 1;
   double weight_decay = 1e-2;
@@ -65,9 +65,8 @@ class basic_network {
 
   explicit basic_network(network_options options) : options_(options) {
     if (options.side == 0 || options.side % 8 != 0 || options.classes == 0)
-      throw millrace::setup_error("the options of a network are wrong: got a side of " +
-                                      std::to_string(options.side) + " pixels and " +
-                                      std::to_string(options.classes) + " classes",
+      throw millrace::setup_error("the options of a network are wrong: got a side of " + std::to_string(options.side) +
+                                      " pixels and " + std::to_string(options.classes) + " classes",
                                   "Use a side that is a multiple of 8, and at least one class");
     std::size_t side = options.side, inputs = 3, at = 0;
     for (std::size_t i = 0; i < blocks; ++i) {
@@ -159,7 +158,7 @@ class basic_network {
     std::vector<Real> output[blocks];        // [side, side, outputs], after the ReLU
     std::vector<Real> output_grad[blocks];   // [side + 2, side + 2, outputs]
     std::vector<Real> features, features_grad;
-    std::vector<Real> input_grad;            // [side, side, inputs] of the current block
+    std::vector<Real> input_grad;   // [side, side, inputs] of the current block
     std::vector<Real> gradient;
     network_outcome outcome;
   };
@@ -208,9 +207,9 @@ class basic_network {
   network_outcome run(pixels_view<Pixel> pixels, labels_view labels, bool learn, const mixed_labels& others = {}) {
     const std::array<std::size_t, 4> expected{labels.shape[0], options_.side, options_.side, 3};
     if (pixels.shape != expected)
-      throw millrace::setup_error("the network got pixels " + millrace::to_string(pixels.shape) + ", expected " +
-                                      millrace::to_string(expected),
-                                  "Resize images to the side of the network, and pass pixels and labels of one batch");
+      throw millrace::setup_error(
+          "the network got pixels " + millrace::to_string(pixels.shape) + ", expected " + millrace::to_string(expected),
+          "Resize images to the side of the network, and pass pixels and labels of one batch");
     for (const labels_view& all : {labels, others.label_b})
       for (const std::int32_t label : all.span())
         if (label < 0 || static_cast<std::size_t>(label) >= options_.classes)
@@ -228,9 +227,11 @@ class basic_network {
         copy_pixels(pixels[s], w.input[0]);
         forward(w, s);
         const bool mixed = others.label_b.data != nullptr;
-        finish(w, s, {.a = static_cast<std::size_t>(labels[s]),
-                      .b = static_cast<std::size_t>(mixed ? others.label_b[s] : labels[s]),
-                      .lambda = static_cast<Real>(mixed ? others.lambda[s] : 1)}, learn);
+        finish(w, s,
+               {.a = static_cast<std::size_t>(labels[s]),
+                .b = static_cast<std::size_t>(mixed ? others.label_b[s] : labels[s]),
+                .lambda = static_cast<Real>(mixed ? others.lambda[s] : 1)},
+               learn);
       }
     });
     network_outcome outcome;
@@ -258,10 +259,14 @@ class basic_network {
         for (std::size_t x = 0; x < b.side; ++x)
           std::copy_n(&learned_.weights[b.bias_at], b.outputs, out + x * b.outputs);
         for (std::size_t tap = 0; tap < 3; ++tap)
-          network_kernel::multiply_add<Real>({.out = out, .left = &w.input[i][(y + tap) * b.padded_row()],
+          network_kernel::multiply_add<Real>({.out = out,
+                                              .left = &w.input[i][(y + tap) * b.padded_row()],
                                               .right = &learned_.weights[b.weights_at + tap * 3 * b.inputs * b.outputs],
-                                              .rows = b.side, .columns = b.outputs, .depth = 3 * b.inputs,
-                                              .left_row = b.inputs, .left_depth = 1});
+                                              .rows = b.side,
+                                              .columns = b.outputs,
+                                              .depth = 3 * b.inputs,
+                                              .left_row = b.inputs,
+                                              .left_depth = 1});
       }
       for (Real& v : w.output[i]) v = std::max(v, Real{0});
       pool(w, i);
@@ -349,9 +354,13 @@ class basic_network {
         for (std::size_t c = 0; c < b.outputs; ++c) w.gradient[b.bias_at + c] += row[x * b.outputs + c];
       for (std::size_t tap = 0; tap < 3; ++tap)
         network_kernel::multiply_add<Real>({.out = &w.gradient[b.weights_at + tap * 3 * b.inputs * b.outputs],
-                                            .left = &w.input[i][(y + tap) * b.padded_row()], .right = row,
-                                            .rows = 3 * b.inputs, .columns = b.outputs, .depth = b.side,
-                                            .left_row = 1, .left_depth = b.inputs});
+                                            .left = &w.input[i][(y + tap) * b.padded_row()],
+                                            .right = row,
+                                            .rows = 3 * b.inputs,
+                                            .columns = b.outputs,
+                                            .depth = b.side,
+                                            .left_row = 1,
+                                            .left_depth = b.inputs});
     }
     if (i == 0) return;   // the gradient of the pixels is not used
     std::fill_n(w.input_grad.begin(), b.side * b.side * b.inputs, Real{0});
@@ -359,14 +368,15 @@ class basic_network {
       for (std::size_t tap = 0; tap < 3; ++tap)
         network_kernel::multiply_add<Real>({.out = &w.input_grad[y * b.side * b.inputs],
                                             .left = &grad[(y + tap) * padded],
-                                            .right = &transposed_[i][tap * 3 * b.outputs * b.inputs], .rows = b.side,
-                                            .columns = b.inputs, .depth = 3 * b.outputs, .left_row = b.outputs,
+                                            .right = &transposed_[i][tap * 3 * b.outputs * b.inputs],
+                                            .rows = b.side,
+                                            .columns = b.inputs,
+                                            .depth = 3 * b.outputs,
+                                            .left_row = b.outputs,
                                             .left_depth = 1});
   }
 
-  network_file::head file_head() const {
-    return {.side = options_.side, .classes = options_.classes};
-  }
+  network_file::head file_head() const { return {.side = options_.side, .classes = options_.classes}; }
 
   network_options options_;
   block_shape shape_[blocks];

@@ -90,4 +90,4 @@ inline restored read(const std::string& path, const head& expected, std::span<st
   return {.updates = stored.updates, .note = std::move(note)};
 }
 
-}  // namespace network_file
+}   // namespace network_file

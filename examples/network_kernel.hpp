@@ -81,4 +81,4 @@ void multiply_add(const product<Real>& p) {
   all_tiles(p);
 }
 
-}  // namespace network_kernel
+}   // namespace network_kernel

@@ -68,9 +68,10 @@ struct prepared {
 
 double step_after(const std::vector<trainer_sample>& samples, const std::string& folder) {
   double sum = 0;
-  auto flow = mr::from(samples)
-            | mr::map([](const trainer_sample& s) { return prepared{mr::mat_pixels(trainer_decode(s.file)), s.label}; })
-            | mr::batch<&prepared::pixels, &prepared::label>({.size = trainer_rows});
+  auto flow = mr::from(samples) | mr::map([](const trainer_sample& s) {
+                return prepared{mr::mat_pixels(trainer_decode(s.file)), s.label};
+              }) |
+              mr::batch<&prepared::pixels, &prepared::label>({.size = trainer_rows});
   for (auto& b : mr::session{std::move(flow), {.notice = mr::quiet}}) {
     const auto [pixels, labels] = b.columns();
     if (b.step() == 0) {
@@ -101,11 +102,11 @@ void run(command_line& args) {
   if (before != after) throw mr::data_error("the pixels of the two loops differ", "Report this as a bug");
   // The written pixels must be those that OpenCV decoded: the first image alone, and in the corner of the batch.
   const cv::Mat first = trainer_decode(samples[0].file), batch = cv::imread(folders[0] + "/batch.png");
-  if (!same(cv::imread(folders[0] + "/first.png"), first) ||
-      batch.empty() || !same(batch(cv::Rect(0, 0, trainer_side, trainer_side)), first))
+  if (!same(cv::imread(folders[0] + "/first.png"), first) || batch.empty() ||
+      !same(batch(cv::Rect(0, 0, trainer_side, trainer_side)), first))
     throw mr::data_error("a written image has other pixels than the batch", "Report this as a bug");
 }
 
-}  // namespace
+}   // namespace
 
 int main(int argc, char** argv) { return run_program({argc, argv, "usage: opencv_pictures FOLDER"}, run); }

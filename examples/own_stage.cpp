@@ -53,9 +53,8 @@ std::vector<clip> make_clips() {
 void run(command_line& args) {
   if (!args.rest().empty()) args.refuse("own_stage has no arguments");
   const std::vector<clip> clips = make_clips();
-  auto flow = mr::from(clips)
-            | mr::expand(windows_of{.frames = 8})
-            | mr::batch<&window::pixels, &window::first_level>({.size = 8, .drop_last = false});
+  auto flow = mr::from(clips) | mr::expand(windows_of{.frames = 8}) |
+              mr::batch<&window::pixels, &window::first_level>({.size = 8, .drop_last = false});
 
   std::vector<std::int32_t> first_levels;
   double sum = 0, pixels = 0;
@@ -74,6 +73,6 @@ void run(command_line& args) {
               sum / pixels);
 }
 
-}  // namespace
+}   // namespace
 
 int main(int argc, char** argv) { return run_program({argc, argv, "usage: own_stage"}, run); }

@@ -18,8 +18,7 @@ namespace {
 
 /// Adds the key stream: encrypts the bytes, and decrypts encrypted ones.
 void add_key_stream(std::uint64_t key, std::uint64_t offset_bytes, std::span<std::byte> data) {
-  for (std::byte& b : data)
-    b ^= static_cast<std::byte>(((key ^ (offset_bytes++ / 8)) * 0x9e3779b97f4a7c15) >> 56);
+  for (std::byte& b : data) b ^= static_cast<std::byte>(((key ^ (offset_bytes++ / 8)) * 0x9e3779b97f4a7c15) >> 56);
 }
 
 struct vault {
@@ -58,14 +57,16 @@ void write_encrypted(const vault& to) {
   }
 }
 
-struct example { std::int32_t label; };
+struct example {
+  std::int32_t label;
+};
 
 void run(command_line& args) {
   const vault secret{.folder = args.text("--work", "vault"), .key = 0x5eed};
   write_encrypted(secret);
   const auto prepare = [](const mr::record& r) { return example{r["cls"].as<std::int32_t>()}; };
-  auto flow = mr::shards("vault:secret-{0..2}.tar", {.seed = 7, .storage = secret}) |
-              mr::shuffle({.window = 100}) | mr::map(prepare) | mr::batch<&example::label>({.size = 30});
+  auto flow = mr::shards("vault:secret-{0..2}.tar", {.seed = 7, .storage = secret}) | mr::shuffle({.window = 100}) |
+              mr::map(prepare) | mr::batch<&example::label>({.size = 30});
   std::size_t samples = 0, sum = 0, batches = 0;
   for (auto& b : mr::session{std::move(flow), {.notice = mr::quiet}}) {
     for (const std::int32_t label : b.get<&example::label>().host()) sum += static_cast<std::size_t>(label);
@@ -75,6 +76,6 @@ void run(command_line& args) {
   std::printf("%zu samples in %zu batches; their labels sum to %zu\n", samples, batches, sum);
 }
 
-}  // namespace
+}   // namespace
 
 int main(int argc, char** argv) { return run_program({argc, argv, "usage: own_storage [--work FOLDER]"}, run); }

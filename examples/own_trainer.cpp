@@ -91,12 +91,12 @@ struct prepared {
 
 double train_after(const std::vector<trainer_sample>& samples, trainer_model model) {
   double loss = 0;
-  auto flow = mr::from(samples)
-            | mr::map([](const trainer_sample& s) { return prepared{trainer_decode(s.file), s.label}; })
-            | mr::batch<&prepared::pixels, &prepared::label>({.size = trainer_rows});
+  auto flow = mr::from(samples) |
+              mr::map([](const trainer_sample& s) { return prepared{trainer_decode(s.file), s.label}; }) |
+              mr::batch<&prepared::pixels, &prepared::label>({.size = trainer_rows});
   for (auto& b : mr::session{std::move(flow), {.epochs = trainer_epochs, .notice = mr::quiet}})
-    loss = model.step({.pixels = b.get<&prepared::pixels>().data, .labels = b.get<&prepared::label>().data,
-                       .rows = b.size()});
+    loss = model.step(
+        {.pixels = b.get<&prepared::pixels>().data, .labels = b.get<&prepared::label>().data, .rows = b.size()});
   return loss;
 }
 
@@ -114,6 +114,6 @@ void run(command_line& args) {
   if (!(std::abs(before - after) <= 1e-6)) throw mr::data_error("the two losses differ", "Report this as a bug");
 }
 
-}  // namespace
+}   // namespace
 
 int main(int argc, char** argv) { return run_program({argc, argv, "usage: own_trainer"}, run); }

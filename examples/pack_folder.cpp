@@ -216,10 +216,9 @@ void pack(command_line& args) {
               static_cast<unsigned long long>(written.shards), static_cast<unsigned long long>(written.bytes),
               static_cast<unsigned long long>(to.skipped));
   if (restarts.enabled())
-    std::printf("%llu of them unchanged, without restarts\n",
-                static_cast<unsigned long long>(to.without_restarts));
+    std::printf("%llu of them unchanged, without restarts\n", static_cast<unsigned long long>(to.without_restarts));
 }
 
-}  // namespace
+}   // namespace
 
 int main(int argc, char** argv) { return run_program({argc, argv, usage_text}, pack); }

@@ -99,9 +99,8 @@ class pair_model {
     for (std::size_t i = 0; i < rows; ++i) {
       const std::span<const std::uint32_t> query = words[i];   // without its padding
       const auto answer = static_cast<std::size_t>(answers[i]);
-      if (answer >= options_.answers || std::any_of(query.begin(), query.end(), [&](std::uint32_t w) {
-            return w >= options_.words;
-          }))
+      if (answer >= options_.answers ||
+          std::any_of(query.begin(), query.end(), [&](std::uint32_t w) { return w >= options_.words; }))
         throw millrace::setup_error("an answer or a word has an unknown id",
                                     "Create the model for the vocabulary of the data");
       run_row(pixels[i].span(), query, {i, answer}, learn, outcome);

@@ -23,9 +23,9 @@
 
 inline constexpr std::size_t pair_answers = 8;   // red, green, blue, yellow; then corners, by rows
 inline constexpr std::array<std::string_view, 27> pair_vocabulary{
-    "",    "please", "tell",  "me",     "look", "at",  "this",  "picture", "and",
-    "say", "can",    "you",   "see",    "what", "which", "colour", "is",   "has",
-    "where", "in",   "corner", "it",    "the",  "thing", "bright", "only", "there"};
+    "",      "please", "tell",   "me",  "look", "at",    "this",   "picture", "and",
+    "say",   "can",    "you",    "see", "what", "which", "colour", "is",      "has",
+    "where", "in",     "corner", "it",  "the",  "thing", "bright", "only",    "there"};
 
 inline std::vector<std::uint32_t> query_words(std::string_view text) {
   std::vector<std::uint32_t> ids;
@@ -93,7 +93,8 @@ inline pair_shards make_pair_shards(const std::string& folder) {
     for (std::uint64_t i = 0; i < samples; ++i) {
       const questioned_image sample = make_pair(seed, i);
       shards.write(name + "/" + std::to_string(i), {{"jpg", millrace::encode_jpeg(sample.pixels, {})},
-                                                    {"txt", sample.query}, {"cls", std::to_string(sample.answer)}});
+                                                    {"txt", sample.query},
+                                                    {"cls", std::to_string(sample.answer)}});
     }
     shards.close();
   };

@@ -188,19 +188,23 @@ settings read_settings(command_line& args) {
 }
 
 repack_task task_of(const settings& s, std::vector<std::string> inputs) {
-  repack_task task{.inputs = std::move(inputs), .list = s.shards.pattern + ".repack",
+  repack_task task{.inputs = std::move(inputs),
+                   .list = s.shards.pattern + ".repack",
                    .options = "max side " + std::to_string(s.picture.max_side) + ", short side " +
                               std::to_string(s.picture.short_side) + ", quality " + std::to_string(s.picture.quality) +
                               ", restarts per row " + s.picture.restarts.text() + ", first number " +
                               std::to_string(s.shards.first_number) + (s.codes ? ", codes" : "")};
   if (s.codes)
     task.make_common_line = [&s, shards = task.inputs] {
-      return "codes: " + make_repack_codes({.shards = shards, .picture = s.picture, .threads = s.threads,
-                                            .skip_damaged = s.keep_damaged, .reading = s.reading}).text();
+      return "codes: " + make_repack_codes({.shards = shards,
+                                            .picture = s.picture,
+                                            .threads = s.threads,
+                                            .skip_damaged = s.keep_damaged,
+                                            .reading = s.reading})
+                             .text();
     };
   const mr::shard_writer names(s.shards);
-  for (std::size_t i = 0; i < task.inputs.size(); ++i)
-    task.outputs.push_back(names.path_of(s.shards.first_number + i));
+  for (std::size_t i = 0; i < task.inputs.size(); ++i) task.outputs.push_back(names.path_of(s.shards.first_number + i));
   return task;
 }
 
@@ -256,13 +260,13 @@ double percent(double part, double total) { return total == 0 ? 0 : 100 * part /
 void print_results(const counts& all, const settings& s, const repack_task& task, const repack_progress& progress) {
   const auto number = [](std::uint64_t n) { return std::to_string(n); };
   const double before = static_cast<double>(all.bytes_before), after = static_cast<double>(all.bytes_after);
-  const std::string line =
-      number(all.samples) + " samples in " + number(task.inputs.size() - progress.count()) + " shards, " +
-      number(progress.count()) + " shards were finished; " + number(all.pictures) + " images, " +
-      formatted("%.1f MB", before * 1e-6) + " to " + formatted("%.1f MB", after * 1e-6) +
-      formatted(" (%+.2f %%)", percent(after - before, before)) + "; of them " + number(all.progressive) +
-      " progressive, " + number(all.arithmetic) + " arithmetic, " + number(all.shrunk) + " resized, " +
-      number(all.damaged) + " damaged and kept";
+  const std::string line = number(all.samples) + " samples in " + number(task.inputs.size() - progress.count()) +
+                           " shards, " + number(progress.count()) + " shards were finished; " + number(all.pictures) +
+                           " images, " + formatted("%.1f MB", before * 1e-6) + " to " +
+                           formatted("%.1f MB", after * 1e-6) +
+                           formatted(" (%+.2f %%)", percent(after - before, before)) + "; of them " +
+                           number(all.progressive) + " progressive, " + number(all.arithmetic) + " arithmetic, " +
+                           number(all.shrunk) + " resized, " + number(all.damaged) + " damaged and kept";
   std::printf("%s\n", line.c_str());
   if (s.picture.restarts.enabled() && all.restarts.intervals != 0) {
     const auto& r = all.restarts;
@@ -307,6 +311,6 @@ void repack(command_line& args) {
     std::printf("%s: %llu\n", event, static_cast<unsigned long long>(times));
 }
 
-}  // namespace
+}   // namespace
 
 int main(int argc, char** argv) { return run_program({argc, argv, usage_text}, repack); }

@@ -53,7 +53,7 @@ inline void print_progress(std::uint64_t pictures, bool at_end) {
                  static_cast<unsigned long long>(pictures), on_terminal && !at_end ? "" : "\n");
 }
 
-}  // namespace repack_detail
+}   // namespace repack_detail
 
 inline transcode::jpeg_codes make_repack_codes(const repack_codes_options& options) {
   using counts_pointer = std::shared_ptr<const transcode::jpeg_symbol_counts>;

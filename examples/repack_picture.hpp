@@ -26,18 +26,18 @@
 #include <vector>
 
 struct repack_options {
-  std::size_t max_side = 0;       ///< pixels; 0: any
-  std::size_t short_side = 0;     ///< pixels; 0: any
-  int quality = 90;               ///< of resized images
+  std::size_t max_side = 0;     ///< pixels; 0: any
+  std::size_t short_side = 0;   ///< pixels; 0: any
+  int quality = 90;             ///< of resized images
   restart_choice restarts{};
   const transcode::jpeg_codes* codes = nullptr;   ///< of all images; null: each image has its own codes
 };
 
 /// Totals of all images, if restarts are enabled.
 struct restart_gain {
-  double bytes = 0;                 ///< added by restarts
+  double bytes = 0;   ///< added by restarts
   std::uint64_t mcus = 0, intervals = 0;
-  transcode::jpeg_walk walk{};       ///< of some random resized crops of each image
+  transcode::jpeg_walk walk{};   ///< of some random resized crops of each image
 
   restart_gain& operator+=(const restart_gain& more) {
     bytes += more.bytes;
@@ -120,7 +120,7 @@ inline restart_gain gain_of(transcode::jpeg_transcoder& picture, std::uint64_t s
   return gain;
 }
 
-}  // namespace repack_detail
+}   // namespace repack_detail
 
 inline repacked_picture repack_picture(const millrace::bytes& file, const repack_options& options) {
   using namespace repack_detail;
@@ -141,6 +141,6 @@ inline void count_repacked_symbols(const millrace::bytes& file, const repack_opt
   using namespace repack_detail;
   std::vector<std::byte> smaller;
   transcode::jpeg_transcoder picture(coefficients_of(file, millrace::read_jpeg_header(file), options, smaller),
-                                    options.restarts.coding());
+                                     options.restarts.coding());
   picture.count_symbols(counts);
 }

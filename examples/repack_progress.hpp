@@ -79,7 +79,7 @@ class repack_progress {
   static std::string describe_inputs(const repack_task& task) {
     std::string text;
     for (const auto& input : task.inputs) {
-      struct ::stat status {};
+      struct ::stat status{};
       if (::stat(input.c_str(), &status) != 0)
         throw millrace::io_error("'" + millrace::printable(input) + "' cannot be inspected", "Check the path");
       text += millrace::printable(std::filesystem::path(input).filename().string()) + ": " +

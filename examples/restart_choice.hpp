@@ -22,8 +22,8 @@ struct restart_choice {
   std::string text() const { return by_size ? "auto" : std::to_string(per_row); }
   transcode::jpeg_transcode_options coding() const {
     constexpr double growth_limit = 0.02;
-    return {.restarts_per_row = per_row, .restart_growth = by_size ? growth_limit : 0,
-            .keep_standard_codes = enabled()};
+    return {
+        .restarts_per_row = per_row, .restart_growth = by_size ? growth_limit : 0, .keep_standard_codes = enabled()};
   }
 };
 

@@ -31,7 +31,7 @@ struct shape_shards_options {
   std::uint64_t samples = 2400;   ///< of the training set
   std::uint64_t shards = 8;
   std::uint64_t seed = 1;
-  bool masks = false;             ///< also writes a label map and a box for each image
+  bool masks = false;   ///< also writes a label map and a box for each image
   restart_choice restarts{};
 };
 
@@ -76,8 +76,7 @@ struct part {
 
 inline void write_part(const std::string& folder, const part& p) {
   const bool on_terminal = ::isatty(STDERR_FILENO) == 1;
-  millrace::shard_writer shards({.pattern = folder + "/" + p.name + "-%03d.tar",
-                                 .max_samples = p.samples_per_shard});
+  millrace::shard_writer shards({.pattern = folder + "/" + p.name + "-%03d.tar", .max_samples = p.samples_per_shard});
   constexpr std::uint64_t together = 120;
   std::vector<labelled_shape> samples(together);   // rendered in parallel, written in order
   for (std::uint64_t start = 0; start < p.samples; start += together) {
@@ -90,8 +89,8 @@ inline void write_part(const std::string& folder, const part& p) {
       const auto& sample = samples[i - start];
       const std::string key = p.name + "/" + std::to_string(i), label = std::to_string(sample.label);
       if (p.masks)
-        shards.write(key, {{"jpg", sample.jpeg}, {"cls", label}, {"pgm", encode_mask(sample.mask)},
-                           {"json", box_text(sample)}});
+        shards.write(
+            key, {{"jpg", sample.jpeg}, {"cls", label}, {"pgm", encode_mask(sample.mask)}, {"json", box_text(sample)}});
       else shards.write(key, {{"jpg", sample.jpeg}, {"cls", label}});
     }
     if (on_terminal || end == p.samples)
@@ -102,26 +101,26 @@ inline void write_part(const std::string& folder, const part& p) {
   shards.close();
 }
 
-}  // namespace shape_shards_detail
+}   // namespace shape_shards_detail
 
 inline shape_shards make_shape_shards(const shape_shards_options& options) {
   using shape_shards_detail::part;
   if (options.shards == 0 || options.shards > 1000 || options.samples < 5 * options.shards ||
       options.samples % options.shards != 0)
-    throw millrace::setup_error(std::to_string(options.samples) + " samples in " + std::to_string(options.shards) +
-                                    " shards are not possible",
-                                "Choose 1 to 1000 shards and a multiple of that, at least 5 samples per shard");
+    throw millrace::setup_error(
+        std::to_string(options.samples) + " samples in " + std::to_string(options.shards) + " shards are not possible",
+        "Choose 1 to 1000 shards and a multiple of that, at least 5 samples per shard");
   const std::uint64_t per_shard = options.samples / options.shards;
   const part train{"train", options.samples, per_shard, 2 * options.seed, options.masks, options.restarts};
-  const part validation{"val", 2 * options.samples / 5, per_shard, 2 * options.seed + 1, options.masks,
-                        options.restarts};
+  const part validation{"val",         2 * options.samples / 5, per_shard, 2 * options.seed + 1,
+                        options.masks, options.restarts};
 
   // Written last: its existence means that all other files are complete.
   const std::filesystem::path stamp = std::filesystem::path(options.folder) / "made-with.txt";
   const std::string origin = "shapes 1: samples " + std::to_string(options.samples) + ", shards " +
-                                std::to_string(options.shards) + ", seed " + std::to_string(options.seed) +
-                                (options.masks ? ", masks" : "") +
-                                (options.restarts.enabled() ? ", restarts per row " + options.restarts.text() : "");
+                             std::to_string(options.shards) + ", seed " + std::to_string(options.seed) +
+                             (options.masks ? ", masks" : "") +
+                             (options.restarts.enabled() ? ", restarts per row " + options.restarts.text() : "");
   std::string existing;
   std::getline(std::ifstream(stamp), existing);
   if (existing != origin) {

@@ -25,8 +25,8 @@
 #include <utility>
 #include <vector>
 
-inline constexpr std::array<std::string_view, 10> shape_names{"circle", "square", "triangle", "star",  "cross",
-                                                              "ring",   "crescent", "heart",  "arrow", "hourglass"};
+inline constexpr std::array<std::string_view, 10> shape_names{"circle", "square",   "triangle", "star",  "cross",
+                                                              "ring",   "crescent", "heart",    "arrow", "hourglass"};
 
 /// Returns whether the point (x, y) is inside the shape.
 inline bool inside_shape(std::int32_t label, double x, double y) {
@@ -59,9 +59,7 @@ namespace shape_detail {
 
 using color = std::array<double, 3>;
 
-inline color draw_color(millrace::rng& rng) {
-  return {rng.uniform(0, 255), rng.uniform(0, 255), rng.uniform(0, 255)};
-}
+inline color draw_color(millrace::rng& rng) { return {rng.uniform(0, 255), rng.uniform(0, 255), rng.uniform(0, 255)}; }
 
 inline double distance(const color& a, const color& b) { return std::hypot(a[0] - b[0], a[1] - b[1], a[2] - b[2]); }
 
@@ -89,20 +87,20 @@ struct ground {
   }
 };
 
-}  // namespace shape_detail
+}   // namespace shape_detail
 
 /// An image, and the pixels of its shape.
 struct drawn_shape {
   millrace::image pixels{};
-  millrace::image mask{};               ///< [height, width, 1]: 0 on the background, else label + 1
-  std::array<std::size_t, 4> box{};     ///< left, top, right, bottom of the shape in the mask, at edges of pixels
+  millrace::image mask{};             ///< [height, width, 1]: 0 on the background, else label + 1
+  std::array<std::size_t, 4> box{};   ///< left, top, right, bottom of the shape in the mask, at edges of pixels
 };
 
 inline drawn_shape draw_shape_and_mask(std::int32_t label, millrace::rng& rng) {
   using namespace shape_detail;
   const auto width = static_cast<std::size_t>(rng.between(80, 200));
-  const auto height = static_cast<std::size_t>(std::clamp<std::int64_t>(
-      std::llround(static_cast<double>(width) * rng.uniform(0.7, 1.4)), 80, 200));
+  const auto height = static_cast<std::size_t>(
+      std::clamp<std::int64_t>(std::llround(static_cast<double>(width) * rng.uniform(0.7, 1.4)), 80, 200));
   const double side = static_cast<double>(std::min(width, height));
   const ground back(rng);
   color paint = draw_color(rng);
@@ -114,7 +112,8 @@ inline drawn_shape draw_shape_and_mask(std::int32_t label, millrace::rng& rng) {
   const double turn_x = std::cos(angle) / reach, turn_y = std::sin(angle) / reach;
   const double noise = rng.uniform(0, 12);
 
-  drawn_shape shape{.pixels = millrace::image({height, width, 3}), .mask = millrace::image({height, width, 1}),
+  drawn_shape shape{.pixels = millrace::image({height, width, 3}),
+                    .mask = millrace::image({height, width, 1}),
                     .box = {width, height, 0, 0}};
   for (std::size_t row = 0; row < height; ++row)
     for (std::size_t column = 0; column < width; ++column) {
@@ -163,7 +162,7 @@ inline std::int32_t shape_label(shape_key key) {
 struct labelled_shape {
   std::vector<std::byte> jpeg;
   std::int32_t label = 0;
-  millrace::image mask{};             ///< as in drawn_shape
+  millrace::image mask{};   ///< as in drawn_shape
   std::array<std::size_t, 4> box{};
 };
 

@@ -71,10 +71,9 @@ class token_shard_writer {
 inline token_shards write_token_shards(const token_shards_options& options, const millrace::sentencepiece& tokenizer) {
   namespace mr = millrace;
   token_shard_writer writer(options, tokenizer.vocabulary_size() > 65'536);
-  auto flow = mr::lines(options.texts, {.skip_empty = true})
-            | mr::map(tokenizer)
-            | mr::pack({.length = 4096, .separator = tokenizer.end_of_text(), .segments = true})
-            | mr::batch<&mr::packed::ids, &mr::packed::segments>({.size = 16, .drop_last = false});
+  auto flow = mr::lines(options.texts, {.skip_empty = true}) | mr::map(tokenizer) |
+              mr::pack({.length = 4096, .separator = tokenizer.end_of_text(), .segments = true}) |
+              mr::batch<&mr::packed::ids, &mr::packed::segments>({.size = 16, .drop_last = false});
   mr::session run{std::move(flow), {.threads = options.threads, .notice = mr::quiet}};
   for (auto& b : run) {
     const auto [ids, segments] = b.columns();

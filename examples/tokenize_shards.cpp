@@ -29,10 +29,11 @@ void tokenize(command_line& args) {
               written.files.size(), 1e-6 * static_cast<double>(written.tokens) / took.count());
 }
 
-}  // namespace
+}   // namespace
 
 int main(int argc, char** argv) {
-  return run_program({argc, argv, "usage: tokenize_shards --model MODEL [--out PREFIX] [--shard-tokens N] "
-                                  "[--threads N] TEXTS..."},
+  return run_program({argc, argv,
+                      "usage: tokenize_shards --model MODEL [--out PREFIX] [--shard-tokens N] "
+                      "[--threads N] TEXTS..."},
                      tokenize);
 }

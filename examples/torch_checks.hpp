@@ -53,7 +53,9 @@ class torch_checks {
                 "tensors have the types of the columns");
         require(pixels.sizes() == at::IntArrayRef({2, 16, 16, 3}) && pixels.is_contiguous(),
                 "tensors have the shapes of the columns");
-        all.push_back({.first_sample = step % batches * rows, .row = pixels[step % rows], .labels = labels,
+        all.push_back({.first_sample = step % batches * rows,
+                       .row = pixels[step % rows],
+                       .labels = labels,
                        .row_number = step % rows});
         if (all.size() + 1 < run.slots()) continue;
         check(all.front());

@@ -84,8 +84,8 @@ double train_before(const std::vector<trainer_sample>& samples) {
         pixels.push_back(torch::from_blob(picture.data(), {trainer_side, trainer_side, 3}, torch::kByte).clone());
         labels.push_back(torch::scalar_tensor(samples[i].label, torch::kLong));
       }
-      loss = trainer.step(torch::stack(pixels).to(trainer.device), torch::stack(labels).to(trainer.device))
-                 .item<double>();
+      loss =
+          trainer.step(torch::stack(pixels).to(trainer.device), torch::stack(labels).to(trainer.device)).item<double>();
     }
   return loss;
 }
@@ -98,10 +98,10 @@ struct prepared {
 };
 
 auto data_flow(const std::vector<trainer_sample>& samples, std::size_t rows, const mr::device& device) {
-  return mr::from(samples)
-       | mr::map([](const trainer_sample& s) { return prepared{trainer_decode(s.file), s.label}; })
-       | mr::batch<&prepared::pixels, &prepared::label>({.size = rows})
-       | mr::prefetch({.batches = 3}) | mr::to_device({.device = device});
+  return mr::from(samples) |
+         mr::map([](const trainer_sample& s) { return prepared{trainer_decode(s.file), s.label}; }) |
+         mr::batch<&prepared::pixels, &prepared::label>({.size = rows}) | mr::prefetch({.batches = 3}) |
+         mr::to_device({.device = device});
 }
 
 double train_after(const std::vector<trainer_sample>& samples) {
@@ -142,6 +142,6 @@ void run(command_line& args) {
   if (!(std::abs(before - after) <= 1e-6)) throw mr::data_error("the two losses differ", "Report this as a bug");
 }
 
-}  // namespace
+}   // namespace
 
 int main(int argc, char** argv) { return run_program({argc, argv, "usage: torch_trainer [--check STEPS]"}, run); }

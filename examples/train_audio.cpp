@@ -79,6 +79,6 @@ void train(command_line& args) {
   std::printf("summary: accuracy=%.3f of 5 classes on new sounds\n", accuracy);
 }
 
-}  // namespace
+}   // namespace
 
 int main(int argc, char** argv) { return run_program({argc, argv, "usage: train_audio FOLDER"}, train); }

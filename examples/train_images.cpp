@@ -36,10 +36,9 @@ example for_validation(const mr::record& r) {
 }
 
 int train_on(auto training, const training_settings& s, const training_start& start) {
-  auto held_out = mr::shards(s.validation, {.fields = {"jpg;jpeg", "cls"}})
-                | mr::map(for_validation)
-                | mr::batch<&example::pixels, &example::label>({.size = validation_rows, .drop_last = false})
-                | mr::to_device({.device = s.place.device});
+  auto held_out = mr::shards(s.validation, {.fields = {"jpg;jpeg", "cls"}}) | mr::map(for_validation) |
+                  mr::batch<&example::pixels, &example::label>({.size = validation_rows, .drop_last = false}) |
+                  mr::to_device({.device = s.place.device});
   mr::session validation{std::move(held_out), {.epochs = s.epochs, .threads = s.threads, .notice = mr::quiet}};
   training_run run(s, start);
   for (std::uint64_t epoch = start.first_epoch; epoch < s.epochs && !run.stopped(); ++epoch) {
@@ -77,6 +76,6 @@ int train(command_line& args) {
   return train_on(mr::session{data | mr::map(for_training) | batch | to_device, options}, s, start);
 }
 
-}  // namespace
+}   // namespace
 
 int main(int argc, char** argv) { return run_program({argc, argv, training_usage}, train); }

@@ -82,10 +82,8 @@ void train(command_line& args) {
 
   // One function for both sets, so that only one type of flow is compiled.
   const auto pairs = [&](const std::string& pattern, std::size_t window, const mr::batch_options& rows) {
-    return mr::shards(pattern, {.seed = s.seed})
-         | mr::shuffle({.window = window})
-         | mr::map(prepare)
-         | mr::batch<&example::pixels, &example::words, &example::answer>(rows);
+    return mr::shards(pattern, {.seed = s.seed}) | mr::shuffle({.window = window}) | mr::map(prepare) |
+           mr::batch<&example::pixels, &example::words, &example::answer>(rows);
   };
   mr::session training{pairs(data.train, 640, {.size = s.batch / s.accumulate}),
                        {.epochs = s.epochs, .threads = s.threads, .resume = from.position}};
@@ -106,8 +104,8 @@ void train(command_line& args) {
       const answers_outcome outcome = model.backward(pixels, words, answers);
       loss.add(outcome.mean_loss(), static_cast<double>(outcome.samples));
       accuracy.add(model.logits(), answers);
-      const auto count =
-          static_cast<double>(std::accumulate(words.lengths.begin(), words.lengths.end(), std::int64_t{0}));
+      const auto count = static_cast<double>(
+          std::accumulate(words.lengths.begin(), words.lengths.end(), std::int64_t{0}));
       padding.add(1 - count / static_cast<double>(words.values.size()), static_cast<double>(words.values.size()));
       metrics.count("samples", b.size());
       position.clear();
@@ -128,7 +126,8 @@ void train(command_line& args) {
       const auto [pixels, words, answers] = b.columns();
       held_out.add(model.evaluate(pixels, words, answers));
     }
-    out.push({.step = model.updates(), .epoch = epoch,
+    out.push({.step = model.updates(),
+              .epoch = epoch,
               .values = {{"validation_loss", held_out.mean_loss()},
                          {"validation_accuracy", held_out.accuracy(), mr::quantity_unit::share}}});
     if (held_out.accuracy() > best_accuracy) {
@@ -143,7 +142,7 @@ void train(command_line& args) {
               static_cast<unsigned long long>(model.updates()));
 }
 
-}  // namespace
+}   // namespace
 
 int main(int argc, char** argv) {
   return run_program({argc, argv,

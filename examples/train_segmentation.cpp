@@ -52,7 +52,8 @@ void train(command_line& args) {
   }
   mask_network net({.side = side, .classes = classes});
   mr::session training{mr::shards(data, {.seed = 1}) | mr::shuffle({.window = 2048}) | mr::map(for_training) |
-                           mr::batch<&example::pixels, &example::classes>({.size = 12}), {.epochs = epochs}};
+                           mr::batch<&example::pixels, &example::classes>({.size = 12}),
+                       {.epochs = epochs}};
   mr::session validation{mr::shards(held_out) | mr::map(for_validation) |
                              mr::batch<&example::pixels, &example::classes>({.size = 96, .drop_last = false}),
                          {.epochs = epochs}};
@@ -73,9 +74,11 @@ void train(command_line& args) {
   }
 }
 
-}  // namespace
+}   // namespace
 
 int main(int argc, char** argv) {
-  return run_program({argc, argv, "usage: train_segmentation [--data SHARDS --val SHARDS] [--classes N] "
-                                  "[--work FOLDER] [--epochs N] [--shift-masks]"}, train);
+  return run_program({argc, argv,
+                      "usage: train_segmentation [--data SHARDS --val SHARDS] [--classes N] "
+                      "[--work FOLDER] [--epochs N] [--shift-masks]"},
+                     train);
 }

@@ -55,9 +55,12 @@ mr::sentencepiece train_tokenizer(const settings& s) {
     }
     file.commit();
   }
-  const auto status = sentencepiece::SentencePieceTrainer::Train(
-      {{"input", all}, {"model_prefix", model}, {"model_type", "bpe"}, {"vocab_size", std::to_string(s.vocabulary)},
-       {"hard_vocab_limit", "false"}, {"minloglevel", "2"}});
+  const auto status = sentencepiece::SentencePieceTrainer::Train({{"input", all},
+                                                                  {"model_prefix", model},
+                                                                  {"model_type", "bpe"},
+                                                                  {"vocab_size", std::to_string(s.vocabulary)},
+                                                                  {"hard_vocab_limit", "false"},
+                                                                  {"minloglevel", "2"}});
   if (!status.ok()) throw mr::data_error("no tokenizer could be trained: " + status.ToString(), "Add more text");
   return mr::sentencepiece(model + ".model");
 }
@@ -106,11 +109,9 @@ void program(command_line& args) {
 
   const mr::sentencepiece tokenizer = train_tokenizer(s);
   const auto from_text = [&] {
-    return mr::lines(s.texts, {.seed = seed, .skip_empty = true})
-         | mr::map(tokenizer)
-         | mr::pack({.length = s.length, .separator = tokenizer.end_of_text()})
-         | mr::shuffle({.window = shuffle_window})
-         | mr::batch<&mr::packed::ids>({.size = s.rows});
+    return mr::lines(s.texts, {.seed = seed, .skip_empty = true}) | mr::map(tokenizer) |
+           mr::pack({.length = s.length, .separator = tokenizer.end_of_text()}) |
+           mr::shuffle({.window = shuffle_window}) | mr::batch<&mr::packed::ids>({.size = s.rows});
   };
   const std::size_t vocabulary = tokenizer.vocabulary_size();
   print("(a) tokenised by the caller, between steps:", train(s, from_text(), 0, vocabulary));
@@ -120,18 +121,18 @@ void program(command_line& args) {
                                          tokenizer);
   print("(c) tokenised before, read from token files:",
         train(s,
-              mr::token_files(cached.files, {.length = s.length, .seed = seed})
-                  | mr::shuffle({.window = shuffle_window})
-                  | mr::batch<&mr::packed::ids>({.size = s.rows}),
+              mr::token_files(cached.files, {.length = s.length, .seed = seed}) |
+                  mr::shuffle({.window = shuffle_window}) | mr::batch<&mr::packed::ids>({.size = s.rows}),
               s.threads, vocabulary));
   std::printf("summary: documents=lines tokens=%llu vocabulary=%zu\n", static_cast<unsigned long long>(cached.tokens),
               vocabulary);
 }
 
-}  // namespace
+}   // namespace
 
 int main(int argc, char** argv) {
-  return run_program({argc, argv, "usage: train_text [--work FOLDER] [--vocabulary N] [--steps N] [--every N] "
-                                  "[--threads N] [TEXTS...]"},
+  return run_program({argc, argv,
+                      "usage: train_text [--work FOLDER] [--vocabulary N] [--steps N] [--every N] "
+                      "[--threads N] [TEXTS...]"},
                      program);
 }

@@ -48,8 +48,10 @@ struct example {
 /// Changes the colors. Otherwise the network would distinguish images by color, and ignore their shapes.
 void add_crop(auto& to, const mr::picture& crop, mr::rng& rng) {
   to.pictures.push_back(crop.random_flip(rng));
-  to.colors.emplace_back().color_jitter({.brightness = 0.4, .contrast = 0.4, .saturation = 0.8, .hue = 0.5}, rng)
-      .random_grayscale(rng, 0.5).random_invert(rng);
+  to.colors.emplace_back()
+      .color_jitter({.brightness = 0.4, .contrast = 0.4, .saturation = 0.8, .hue = 0.5}, rng)
+      .random_grayscale(rng, 0.5)
+      .random_invert(rng);
 }
 
 example for_training(const mr::record& r, mr::rng& rng) {
@@ -93,12 +95,13 @@ void train(command_line& args) {
   view_network net({});
   const double untrained = probe(net, data, held_out);
   mr::session run{mr::shards(data, {.seed = 1}) | mr::shuffle({.window = 2048}) | mr::map(for_training) |
-                  mr::batch<&example::globals, &example::locals>({.size = 32}), {.epochs = epochs}};
+                      mr::batch<&example::globals, &example::locals>({.size = 32}),
+                  {.epochs = epochs}};
   for (auto& b : run) net.step(b.get<&example::globals>(), b.get<&example::locals>(), 3e-3);
   std::printf("summary: probe=%.3f untrained=%.3f\n", probe(net, data, held_out), untrained);
 }
 
-}  // namespace
+}   // namespace
 
 int main(int argc, char** argv) {
   return run_program({argc, argv, "usage: train_views [--data SHARDS --val SHARDS] [--work FOLDER] [--epochs N]"},

@@ -46,7 +46,7 @@ inline volatile std::sig_atomic_t end_signal = 0;
 
 /// Handles each signal once: a second signal of the same kind has its default effect, and ends the program.
 inline void handle_end_signals() {
-  struct sigaction once {};
+  struct sigaction once{};
   once.sa_handler = [](int signal) { end_signal = signal; };
   once.sa_flags = static_cast<int>(SA_RESETHAND) | SA_RESTART;
   for (const int signal : {SIGINT, SIGTERM}) ::sigaction(signal, &once, nullptr);
@@ -55,8 +55,13 @@ inline void handle_end_signals() {
 class training_run {
  public:
   training_run(const training_settings& settings, const training_start& start)
-      : s_(settings), start_(start), net_(*start.net), folder_(s_.resume.empty() ? make_folder(s_.work) : s_.resume),
-        out_(open_log()), metrics_({.every = 20, .device = make_sums(s_.place)}), best_(start.from.best) {}
+      : s_(settings),
+        start_(start),
+        net_(*start.net),
+        folder_(s_.resume.empty() ? make_folder(s_.work) : s_.resume),
+        out_(open_log()),
+        metrics_({.every = 20, .device = make_sums(s_.place)}),
+        best_(start.from.best) {}
 
   /// Returns whether a signal requested the end, and the current update is complete.
   bool stopped() const { return stopped_; }
@@ -100,7 +105,8 @@ class training_run {
   }
   void validated(const network_outcome& held_out) {
     held_out_ = held_out;
-    out_.push({.step = net_.updates(), .epoch = epoch_,
+    out_.push({.step = net_.updates(),
+               .epoch = epoch_,
                .values = {{"validation_loss", held_out.mean_loss()},
                           {"validation_accuracy", held_out.accuracy(), millrace::quantity_unit::share}}});
     if (held_out.accuracy() > best_) net_.save(folder_ + "/best.bin", {}, {});

@@ -35,14 +35,14 @@ struct labelled {
   std::int32_t label;
 };
 
-}  // namespace label_survey_detail
+}   // namespace label_survey_detail
 
 inline label_survey survey_labels(const std::string& pattern) {
   namespace mr = millrace;
   using label_survey_detail::labelled;
-  auto flow = mr::shards(pattern, {.fields = {"cls"}})
-            | mr::map([](const mr::record& r) { return labelled{r["cls"].as<std::int32_t>()}; })
-            | mr::batch<&labelled::label>({.size = 256, .drop_last = false});
+  auto flow = mr::shards(pattern, {.fields = {"cls"}}) |
+              mr::map([](const mr::record& r) { return labelled{r["cls"].as<std::int32_t>()}; }) |
+              mr::batch<&labelled::label>({.size = 256, .drop_last = false});
   label_survey survey;
   // Each rank of a launcher counts all samples.
   for (auto& b : mr::session{std::move(flow), {.notice = mr::quiet, .world = mr::single_process}})
@@ -71,8 +71,7 @@ struct training_start {
     samples_per_epoch = epoch_batches * micro_batch;
     if (samples_per_epoch == 0) args.refuse("the training data do not fill one batch");
 
-    net = make_learner(s.place,
-                       {.side = size.side, .classes = s.classes ? s.classes : survey.classes, .seed = s.seed},
+    net = make_learner(s.place, {.side = size.side, .classes = s.classes ? s.classes : survey.classes, .seed = s.seed},
                        std::max(micro_batch, size.validation_rows));
     if (!s.resume.empty()) from = checkpoint_note::parse(net->load(s.resume + "/last.bin"));
     first_epoch = net->updates() * s.accumulate / epoch_batches;

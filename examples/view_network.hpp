@@ -50,7 +50,7 @@ class basic_view_network {
       if (view.shape[0] != samples || samples < 2 || crops < 2 ||
           !is_valid_image(view.shape[2], view.shape[3], view.shape[4]))
         throw millrace::setup_error("the network got crops " + millrace::to_string(view.shape),
-                                  "Pass [B, crops, side, side, 3] of two samples or more, with sides that 8 divides");
+                                    "Pass [B, crops, side, side, 3] of two samples or more, with sides that 8 divides");
     const auto crop = [&](std::size_t s, std::size_t v) {
       return v < globals.shape[1] ? globals[s][v] : locals[s][v - globals.shape[1]];
     };

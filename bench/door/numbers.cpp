@@ -9,7 +9,7 @@ struct options {
   std::size_t batch = 4;
 };
 
-}  // namespace
+}   // namespace
 
 PyMODINIT_FUNC PyInit_numbers() {
   const auto flow = [](const options& o) { return bench::numbers(o.batch); };

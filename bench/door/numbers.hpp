@@ -24,4 +24,4 @@ inline auto numbers(std::size_t batch) {
          millrace::prefetch({.batches = 8});
 }
 
-}  // namespace bench
+}   // namespace bench

@@ -56,4 +56,4 @@ inline occupancy occupancy_of(const std::vector<span>& steps, std::size_t first)
   return o;
 }
 
-}  // namespace bench
+}   // namespace bench

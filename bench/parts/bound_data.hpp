@@ -22,4 +22,4 @@ inline std::vector<std::string> find_data(const std::string& pattern) {
   return millrace::list_shards(make_shape_shards({.folder = data_folder() + "/shapes"}).train);
 }
 
-}  // namespace bench
+}   // namespace bench

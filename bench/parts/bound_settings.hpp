@@ -23,12 +23,12 @@ namespace bench {
 
 struct bound_settings {
   std::string data{}, html{};
-  double step_s = 0;         ///< of a batch, mean
-  logged_steps steps{};      ///< the factors of single steps
+  double step_s = 0;      ///< of a batch, mean
+  logged_steps steps{};   ///< the factors of single steps
   std::string step_name{};
   std::size_t batch = 64, side = 224, prefetch = 4;
   unsigned workers = 1, io_threads = 4, rounds = 3;
-  double seconds = 2;        ///< of one run
+  double seconds = 2;   ///< of one run
   throttle storage{};
 };
 
@@ -80,4 +80,4 @@ inline bound_settings read_bound_settings(command_line& args, bool quick) {
   return s;
 }
 
-}  // namespace bench
+}   // namespace bench

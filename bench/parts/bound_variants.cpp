@@ -43,9 +43,7 @@ class ram_records_source {
   struct reader {
     record_list records;
     std::size_t at = 0;
-    std::optional<item> next() {
-      return at < records->size() ? std::optional<item>((*records)[at++]) : std::nullopt;
-    }
+    std::optional<item> next() { return at < records->size() ? std::optional<item>((*records)[at++]) : std::nullopt; }
   };
   reader open(std::size_t, std::uint64_t) const { return {records_}; }
 
@@ -87,12 +85,15 @@ struct run_set_up {
   bool steps = true, inline_all = false;
 };
 
-}  // namespace
+}   // namespace
 
 class bound_runs::flows {
  public:
   flows(const bound_settings& s, std::vector<std::string> names, accelerator& chip)
-      : s_(s), names_(std::move(names)), chip_(&chip), records_(load_records(names_, std::size_t{256} << 20)),
+      : s_(s),
+        names_(std::move(names)),
+        chip_(&chip),
+        records_(load_records(names_, std::size_t{256} << 20)),
         row_(s.side * s.side * 3, std::uint8_t{128}) {
     if (records_->empty())
       throw millrace::setup_error("the shards contain no sample", "Inspect them with examples/inspect");
@@ -122,24 +123,27 @@ class bound_runs::flows {
   template <class Source>
   auto decoding(Source source, const run_set_up& u) {
     using example = labelled<millrace::picture>;
-    return with_device(std::move(source) | millrace::map([side = s_.side](const millrace::record& r,
-                                                                       millrace::rng& random) {
-                      return example{millrace::jpeg(r["jpg;jpeg"]).random_resized_crop(side, random)
-                                         .random_flip(random), label_of(r)};
-                    }) | millrace::batch<&example::pixels, &example::label>({.size = s_.batch}), u);
+    return with_device(
+        std::move(source) | millrace::map([side = s_.side](const millrace::record& r, millrace::rng& random) {
+          return example{millrace::jpeg(r["jpg;jpeg"]).random_resized_crop(side, random).random_flip(random),
+                         label_of(r)};
+        }) | millrace::batch<&example::pixels, &example::label>({.size = s_.batch}),
+        u);
   }
   template <class Source>
   auto blank(Source source, const run_set_up& u) {
     using example = labelled<blank_row>;
     return with_device(std::move(source) | millrace::map([side = s_.side](const millrace::record& r) {
-                      return example{{side}, label_of(r)};
-                    }) | millrace::batch<&example::pixels, &example::label>({.size = s_.batch}), u);
+                         return example{{side}, label_of(r)};
+                       }) | millrace::batch<&example::pixels, &example::label>({.size = s_.batch}),
+                       u);
   }
   auto ready_flow(const run_set_up& u) {
     using example = labelled<decoded_row>;
     return with_device(ram_records(records_) | millrace::map([side = s_.side, row = &row_](const millrace::record& r) {
-                      return example{{row, side}, label_of(r)};
-                    }) | millrace::batch<&example::pixels, &example::label>({.size = s_.batch}), u);
+                         return example{{row, side}, label_of(r)};
+                       }) | millrace::batch<&example::pixels, &example::label>({.size = s_.batch}),
+                       u);
   }
 
   void step(bool steps) {
@@ -161,12 +165,13 @@ class bound_runs::flows {
 
   template <class Flow>
   outcome run_training(Flow flow, const run_set_up& u, bool count_reads = false) {
-    millrace::session run{std::move(flow), {.epochs = millrace::endless,
-                                            .threads = u.inline_all ? 0 : static_cast<int>(u.workers),
-                                            .io_threads = s_.io_threads,
-                                            // Small, so that it is full soon and reads keep pace with the trainer.
-                                            .read_ahead_bytes = std::size_t{16} << 20,
-                                            .notice = millrace::quiet}};
+    millrace::session run{std::move(flow),
+                          {.epochs = millrace::endless,
+                           .threads = u.inline_all ? 0 : static_cast<int>(u.workers),
+                           .io_threads = s_.io_threads,
+                           // Small, so that it is full soon and reads keep pace with the trainer.
+                           .read_ahead_bytes = std::size_t{16} << 20,
+                           .notice = millrace::quiet}};
     // After the warm-up the rings are full, and all shards are at different positions.
     const std::size_t least_warm_up = u.prefetch + 4, least = 12;
     std::size_t batches = 0, warm_up = 0;
@@ -244,4 +249,4 @@ const throttle& bound_runs::used() const noexcept { return flows_->used(); }
 const std::vector<std::string>& bound_runs::names() const noexcept { return flows_->names(); }
 double bound_runs::sample_bytes() const { return flows_->sample_bytes(); }
 
-}  // namespace bench
+}   // namespace bench

@@ -50,4 +50,4 @@ class bound_runs {
   std::unique_ptr<flows> flows_;
 };
 
-}  // namespace bench
+}   // namespace bench

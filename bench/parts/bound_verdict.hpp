@@ -41,11 +41,14 @@ inline ablation_verdict judge_ablations(const ablated_rates& r) {
     bound_by what;
   };
   std::array<part, 4> phases{{{r.step, "step", bound_by::consumer},
-                             {r.transfer, "copy", bound_by::transfer},
-                             {r.cpu, "decode", bound_by::cpu},
-                             {r.io, unpacks ? "unpack" : "read", unpacks ? bound_by::cpu : bound_by::io}}};
+                              {r.transfer, "copy", bound_by::transfer},
+                              {r.cpu, "decode", bound_by::cpu},
+                              {r.io, unpacks ? "unpack" : "read", unpacks ? bound_by::cpu : bound_by::io}}};
   std::sort(phases.begin(), phases.end(), [](const part& a, const part& b) { return a.rate < b.rate; });
-  ablation_verdict v{phases[0].what, phases[0].name, phases[1].name, phases[1].rate / phases[0].rate,
+  ablation_verdict v{phases[0].what,
+                     phases[0].name,
+                     phases[1].name,
+                     phases[1].rate / phases[0].rate,
                      {phases[0].what, phases[1].what}};
   if (v.margin < 1.10) v.what = bound_by::balanced;
   return v;
@@ -61,4 +64,4 @@ inline bool agree(const ablation_verdict& a, const millrace::verdict& live) {
   return group(a.what) == group(live.what);
 }
 
-}  // namespace bench
+}   // namespace bench

@@ -125,7 +125,7 @@ std::uint64_t run(const std::string& row, const std::vector<bench::crop>& crops)
   return digest;
 }
 
-}  // namespace
+}   // namespace
 
 int main(int argc, char** argv) {
   if (argc != 4) return 2;

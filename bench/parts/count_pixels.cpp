@@ -40,7 +40,8 @@ struct photometric_row {
 };
 
 const photometric_row photometric_rows[] = {
-    {"color_jitter", [](photometric_plan& p, mr::rng& r) {
+    {"color_jitter",
+     [](photometric_plan& p, mr::rng& r) {
        p.color_jitter({.brightness = 0.4, .contrast = 0.4, .saturation = 0.4, .hue = 0.1}, r);
      }},
     {"rand_augment", [](photometric_plan& p, mr::rng& r) { p.rand_augment(size, r); }},
@@ -115,8 +116,10 @@ std::uint64_t unfiltered(const rows& from, std::size_t times) {
     for (std::size_t y = 0; y < side; y += count) {
       std::array<mr::detail::filtered_row, count> group;
       for (std::size_t k = 0; k < count; ++k)
-        group[k] = {.from = filtered.data() + (y + k) * bytes, .above = to.data() + (y + k) * stride,
-                    .to = to.data() + (y + k + 1) * stride, .bytes = bytes};
+        group[k] = {.from = filtered.data() + (y + k) * bytes,
+                    .above = to.data() + (y + k) * stride,
+                    .to = to.data() + (y + k + 1) * stride,
+                    .bytes = bytes};
       undo.paeth_rows(group);
     }
     digest = digest_of(std::span(to).subspan(side / 2 * stride, bytes), digest);
@@ -137,35 +140,31 @@ struct other_row {
 };
 
 const other_row other_rows[] = {
-    {"normalize_f32_nhwc", [](const rows& r, std::size_t n) {
-       return normalized<float>(r, n, mr::image_layout::nhwc);
-     }},
-    {"normalize_f32_nchw", [](const rows& r, std::size_t n) {
-       return normalized<float>(r, n, mr::image_layout::nchw);
-     }},
-    {"normalize_f16_nhwc", [](const rows& r, std::size_t n) {
-       return normalized<mr::f16>(r, n, mr::image_layout::nhwc);
-     }},
-    {"normalize_f16_nchw", [](const rows& r, std::size_t n) {
-       return normalized<mr::f16>(r, n, mr::image_layout::nchw);
-     }},
-    {"normalize_bf16_nchw", [](const rows& r, std::size_t n) {
-       return normalized<mr::bf16>(r, n, mr::image_layout::nchw);
-     }},
-    {"crc32c", [](const rows& r, std::size_t n) {
+    {"normalize_f32_nhwc",
+     [](const rows& r, std::size_t n) { return normalized<float>(r, n, mr::image_layout::nhwc); }},
+    {"normalize_f32_nchw",
+     [](const rows& r, std::size_t n) { return normalized<float>(r, n, mr::image_layout::nchw); }},
+    {"normalize_f16_nhwc",
+     [](const rows& r, std::size_t n) { return normalized<mr::f16>(r, n, mr::image_layout::nhwc); }},
+    {"normalize_f16_nchw",
+     [](const rows& r, std::size_t n) { return normalized<mr::f16>(r, n, mr::image_layout::nchw); }},
+    {"normalize_bf16_nchw",
+     [](const rows& r, std::size_t n) { return normalized<mr::bf16>(r, n, mr::image_layout::nchw); }},
+    {"crc32c",
+     [](const rows& r, std::size_t n) {
        return summed(r, n, [](const pixel_row& p) { return mr::crc32c(std::as_bytes(std::span(p))); });
      }},
-    {"crc32", [](const rows& r, std::size_t n) {
+    {"crc32",
+     [](const rows& r, std::size_t n) {
        return summed(r, n, [](const pixel_row& p) { return mr::detail::crc32(std::as_bytes(std::span(p))); });
      }},
-    {"adler", [](const rows& r, std::size_t n) {
-       return summed(r, n, [](const pixel_row& p) { return mr::detail::adler(p); });
-     }},
+    {"adler", [](const rows& r,
+                 std::size_t n) { return summed(r, n, [](const pixel_row& p) { return mr::detail::adler(p); }); }},
     {"paeth", unfiltered},
     {"nothing", [](const rows&, std::size_t) { return std::uint64_t{0}; }},
 };
 
-}  // namespace
+}   // namespace
 
 int main(int argc, char** argv) {
   const std::string name = argc > 1 ? argv[1] : "rows";

@@ -26,8 +26,11 @@ struct crop {
   /// With the margin of two pixels that a resize needs.
   millrace::detail::jpeg_planes_request request() const {
     constexpr std::size_t margin = 2;
-    return {.bytes = file, .left = box.left - std::min(box.left, margin), .top = box.top - std::min(box.top, margin),
-            .right = box.left + box.width + margin, .bottom = box.top + box.height + margin};
+    return {.bytes = file,
+            .left = box.left - std::min(box.left, margin),
+            .top = box.top - std::min(box.top, margin),
+            .right = box.left + box.width + margin,
+            .bottom = box.top + box.height + margin};
   }
 };
 
@@ -58,4 +61,4 @@ inline std::vector<crop> read_crops(const std::string& name, std::size_t most) {
   return crops;
 }
 
-}  // namespace bench
+}   // namespace bench

@@ -155,4 +155,4 @@ class emulated_accelerator final : public accelerator {
   const std::shared_ptr<emulated_backend> backend_;
 };
 
-}  // namespace bench
+}   // namespace bench

@@ -156,4 +156,4 @@ class gpu_accelerator final : public accelerator {
   std::size_t target_bytes_ = 0;
 };
 
-}  // namespace bench
+}   // namespace bench

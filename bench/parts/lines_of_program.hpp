@@ -30,4 +30,4 @@ void for_each_line_of(const std::string& command, const Act& act) {
   if (!line.empty()) act(line);
 }
 
-}  // namespace bench
+}   // namespace bench

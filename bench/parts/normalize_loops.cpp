@@ -22,9 +22,10 @@ void normalize_to(const normalize_call& c) {
   const mr::tensor_view<const std::uint8_t, 4> pixels{.data = c.pixels, .shape = {c.images, c.height, c.width, 3}};
   mr::tensor_view<T, 4> numbers{.data = static_cast<T*>(c.numbers), .shape = {c.images, c.height, c.width, 3}};
   if (c.planar) numbers.shape = {c.images, 3, c.height, c.width};
-  mr::normalize(pixels, numbers, {.mean = {0.485, 0.456, 0.406},
-                                  .std = {0.229, 0.224, 0.225},
-                                  .layout = c.planar ? mr::image_layout::nchw : mr::image_layout::nhwc});
+  mr::normalize(pixels, numbers,
+                {.mean = {0.485, 0.456, 0.406},
+                 .std = {0.229, 0.224, 0.225},
+                 .layout = c.planar ? mr::image_layout::nchw : mr::image_layout::nhwc});
 }
 
 void run_loops(const normalize_call& c) {
@@ -41,9 +42,9 @@ constexpr const char* compiler_name = "clang++";
 constexpr const char* compiler_name = "g++";
 #endif
 
-}  // namespace
+}   // namespace
 
 extern const normalize_loops MILLRACE_BENCH_LOOPS;
 const normalize_loops MILLRACE_BENCH_LOOPS{compiler_name, run_loops};
 
-}  // namespace bench
+}   // namespace bench

@@ -13,7 +13,7 @@ struct normalize_call {
   void* numbers;
   std::size_t images, height, width;   // three channels
   number type;
-  bool planar;                         // NCHW
+  bool planar;   // NCHW
 };
 
 struct normalize_loops {
@@ -24,4 +24,4 @@ struct normalize_loops {
 extern const normalize_loops main_loops;    // by the compiler of the rest
 extern const normalize_loops other_loops;   // by the other one, if MILLRACE_BENCH_OTHER_COMPILER is defined
 
-}  // namespace bench
+}   // namespace bench

@@ -54,8 +54,8 @@ struct peer_times {
 inline peer_times measure_peers(harness& run, const picture_files& files, int rounds) {
   const char* interpreter = std::getenv("MILLRACE_BENCH_PYTHON");
   const std::string python = interpreter && *interpreter ? interpreter : "python3";
-  const std::string command =
-      python + " " MILLRACE_BENCH_PEERS "/pictures.py '" + files.folder() + "' " + std::to_string(rounds);
+  const std::string command = python + " " MILLRACE_BENCH_PEERS "/pictures.py '" + files.folder() + "' " +
+                              std::to_string(rounds);
   peer_times times;
   for_each_line_of(command, [&](const std::string& text) {
     const std::size_t tab = text.find('\t');
@@ -68,4 +68,4 @@ inline peer_times measure_peers(harness& run, const picture_files& files, int ro
   return times;
 }
 
-}  // namespace bench
+}   // namespace bench

@@ -40,12 +40,17 @@ class build final : public resize_build {
     for (auto& b : job.target.bias) b = -2.0F;
     resizer_.start(job);
     if (way == resize_way::exact_rows) return feed(resizer_, c);
-    millrace::detail::jpeg_planes planes{.component = {}, .components = 3, .horizontal_sampling = c.sampling,
-                                 .vertical_sampling = c.sampling, .left = 0, .top = 0,
-                                 .image_width = static_cast<int>(c.width),
-                                 .image_height = static_cast<int>(c.height)};
+    millrace::detail::jpeg_planes planes{.component = {},
+                                         .components = 3,
+                                         .horizontal_sampling = c.sampling,
+                                         .vertical_sampling = c.sampling,
+                                         .left = 0,
+                                         .top = 0,
+                                         .image_width = static_cast<int>(c.width),
+                                         .image_height = static_cast<int>(c.height)};
     for (std::size_t k = 0; k < 3; ++k)
-      planes.component[k] = {.data = c.plane[k], .stride_bytes = c.plane_width[k],
+      planes.component[k] = {.data = c.plane[k],
+                             .stride_bytes = c.plane_width[k],
                              .width = static_cast<int>(c.plane_width[k]),
                              .height = static_cast<int>(c.plane_height[k])};
     resizer_.render(planes);
@@ -72,9 +77,9 @@ constexpr const char* compiler_name = "clang++";
 constexpr const char* compiler_name = "g++";
 #endif
 
-}  // namespace
+}   // namespace
 
 extern const resize_loops MILLRACE_BENCH_LOOPS;
 const resize_loops MILLRACE_BENCH_LOOPS{compiler_name, [] { return std::unique_ptr<resize_build>(new build); }};
 
-}  // namespace bench
+}   // namespace bench

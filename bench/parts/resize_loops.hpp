@@ -21,9 +21,15 @@ struct resize_call {
 };
 
 enum class resize_way {
-  exact_rows,    ///< from RGBX rows
-  exact_u8, exact_u8_cold, exact_f32, exact_f32_cold, exact_f16, exact_bf16,
-  fast_u8, fast_u8_cold,
+  exact_rows,   ///< from RGBX rows
+  exact_u8,
+  exact_u8_cold,
+  exact_f32,
+  exact_f32_cold,
+  exact_f16,
+  exact_bf16,
+  fast_u8,
+  fast_u8_cold,
 };
 
 class resize_build {
@@ -40,4 +46,4 @@ struct resize_loops {
 extern const resize_loops main_loops;    // by the compiler of the rest
 extern const resize_loops other_loops;   // by the other one, if MILLRACE_BENCH_OTHER_COMPILER is defined
 
-}  // namespace bench
+}   // namespace bench

@@ -69,7 +69,9 @@ class sleeping_source {
   class reader {
    public:
     reader(const sleeping_settings& s, std::shared_ptr<sleepers> all, std::uint64_t shard)
-        : s_(s), all_(std::move(all)), next_(shard * s.reads_per_shard * s.samples_per_read),
+        : s_(s),
+          all_(std::move(all)),
+          next_(shard * s.reads_per_shard * s.samples_per_read),
           end_(next_ + s.reads_per_shard * s.samples_per_read) {}
     std::optional<item> next() {
       if (next_ == end_) return std::nullopt;
@@ -100,20 +102,18 @@ class sleeping_source {
   std::shared_ptr<sleepers> all_;
 };
 
-}  // namespace
+}   // namespace
 
 millrace::flow_statistics run_asleep(const sleeping_settings& s) {
   namespace mr = millrace;
   const auto all = std::make_shared<sleepers>();
-  emulated_accelerator chip({.pinned_bytes_per_second = 1e15,
-                             .copy_latency_ns = static_cast<std::int64_t>(s.copy_ns)});
+  emulated_accelerator chip({.pinned_bytes_per_second = 1e15, .copy_latency_ns = static_cast<std::int64_t>(s.copy_ns)});
   mr::session run{mr::from(sleeping_source(s, all)) |
                       mr::map([&s, &working = all->working](const sleeping_sample& sample) {
                         working.sleep(drawn_ns(s, s.work_ns, 2, sample.number));
                         return sleeping_row{static_cast<std::int32_t>(sample.number)};
                       }) |
-                      mr::batch<&sleeping_row::number>({.size = s.batch}) |
-                      mr::prefetch({.batches = s.prefetch}) |
+                      mr::batch<&sleeping_row::number>({.size = s.batch}) | mr::prefetch({.batches = s.prefetch}) |
                       mr::to_device({.device = s.device_slots > 0 ? chip.device() : mr::host_device(),
                                      .slots = std::max<std::size_t>(1, s.device_slots)}),
                   {.epochs = mr::endless,
@@ -133,4 +133,4 @@ millrace::flow_statistics run_asleep(const sleeping_settings& s) {
   return run.statistics() - before;
 }
 
-}  // namespace bench
+}   // namespace bench

@@ -18,16 +18,16 @@ namespace bench {
 
 struct sleeping_settings {
   std::size_t io_threads = 4, workers = 4, prefetch = 4, batch = 16;
-  std::size_t device_slots = 0;         ///< 0: the step uses the host's slots, and nothing is copied
+  std::size_t device_slots = 0;   ///< 0: the step uses the host's slots, and nothing is copied
   std::size_t samples_per_read = 1, reads_per_shard = 16;
   std::size_t read_ahead_bytes = std::size_t{64} << 20;   ///< of samples of 100 kB
-  bool one_pipe = false;                ///< reads are served one after the other
+  bool one_pipe = false;                                  ///< reads are served one after the other
   double read_ns = 1e6, unpack_ns = 0, work_ns = 1e6, copy_ns = 0, step_ns = 1e6;
-  double spread = 0.5;                  ///< from mean x (1 - spread) to mean x (1 + spread), except for copies
+  double spread = 0.5;   ///< from mean x (1 - spread) to mean x (1 + spread), except for copies
   std::uint64_t seed = 1;
   std::size_t batches = 60;
 };
 
 millrace::flow_statistics run_asleep(const sleeping_settings& s);
 
-}  // namespace bench
+}   // namespace bench

@@ -21,7 +21,7 @@ namespace bench {
 
 struct statistics_cost {
   double claim_ns = 0, stay_ns = 0, phases_ns = 0, read_ns = 0, batch_ns = 0, measured_ns = 0;   // of one
-  double claims = 0, reads = 0, batches = 0, samples = 0, cpu_ns = 0;                          // of the run
+  double claims = 0, reads = 0, batches = 0, samples = 0, cpu_ns = 0;                            // of the run
 
   double share() const {
     return (claims * (claim_ns + stay_ns + phases_ns / 8) + reads * read_ns + batches * batch_ns) / cpu_ns;
@@ -110,4 +110,4 @@ inline statistics_cost measure_statistics_cost(double seconds) {
   return c;
 }
 
-}  // namespace bench
+}   // namespace bench

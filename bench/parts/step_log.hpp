@@ -64,4 +64,4 @@ inline logged_steps steps_of_log(const std::string& path) {
   return log;
 }
 
-}  // namespace bench
+}   // namespace bench

@@ -29,9 +29,9 @@ namespace bench {
 namespace mr = millrace;
 
 struct throttle {
-  double bytes_per_second = 0;    ///< 0: as fast as it is
+  double bytes_per_second = 0;   ///< 0: as fast as it is
   std::uint64_t latency_ns = 0;
-  double jitter = 0;              ///< 0.5: from half the latency to one and a half
+  double jitter = 0;   ///< 0.5: from half the latency to one and a half
   bool cold = false;
 };
 
@@ -149,4 +149,4 @@ inline double raw_read_speed(const std::vector<std::string>& names, const thrott
   return static_cast<double>(meter.snapshot().bytes) / passed_s();
 }
 
-}  // namespace bench
+}   // namespace bench

@@ -47,4 +47,4 @@ inline void take_turns(std::span<variant> variants, std::size_t pictures, int ro
     for (const double spent : v.least) v.least_us += spent * 1e6 / static_cast<double>(groups * group_size);
 }
 
-}  // namespace bench
+}   // namespace bench

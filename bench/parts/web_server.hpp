@@ -98,12 +98,14 @@ class web_server {
     std::string paths;
     for (const char* kind : {"client_body", "proxy", "fastcgi", "uwsgi", "scgi"})
       paths += std::string(kind) + "_temp_path " + work + "/" + kind + ";\n";
-    std::ofstream(work + "/nginx.conf")
-        << "worker_processes 1; pid " << work << "/pid; error_log " << work << "/errors; daemon off;\n"
-        << (::geteuid() == 0 ? "user root;\n" : "") << "events { worker_connections 256; }\nhttp { access_log off; "
-        << "sendfile on; keepalive_requests 1000000; " << paths << " root " << served << ";\nserver { listen 127.0.0.1:"
-        << plain_port << "; }\nserver { listen 127.0.0.1:" << tls_port << " ssl; ssl_certificate " << certificate
-        << "; ssl_certificate_key " << key_ << "; } }\n";
+    std::ofstream(work + "/nginx.conf") << "worker_processes 1; pid " << work << "/pid; error_log " << work
+                                        << "/errors; daemon off;\n"
+                                        << (::geteuid() == 0 ? "user root;\n" : "")
+                                        << "events { worker_connections 256; }\nhttp { access_log off; "
+                                        << "sendfile on; keepalive_requests 1000000; " << paths << " root " << served
+                                        << ";\nserver { listen 127.0.0.1:" << plain_port
+                                        << "; }\nserver { listen 127.0.0.1:" << tls_port << " ssl; ssl_certificate "
+                                        << certificate << "; ssl_certificate_key " << key_ << "; } }\n";
     child_ = start({"nginx", "-c", work + "/nginx.conf", "-p", work});
     plain = "http://127.0.0.1:" + std::to_string(plain_port) + "/";
     tls = "https://localhost:" + std::to_string(tls_port) + "/";
@@ -194,4 +196,4 @@ class delaying_relay {
   pid_t child_ = -1;
 };
 
-}  // namespace bench
+}   // namespace bench

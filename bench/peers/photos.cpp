@@ -21,7 +21,7 @@ auto photos(const options& o) {
   return bench::crops<Example>(mr::shards(o.shards, {.seed = 7, .index = mr::index::off}), o.batch);
 }
 
-}  // namespace
+}   // namespace
 
 PyMODINIT_FUNC PyInit_photos() {
   using mr::python::loader;

@@ -35,4 +35,4 @@ auto crops(Source source, std::size_t batch) {
          millrace::batch<&Example::pixels, &Example::label>({.size = batch});
 }
 
-}  // namespace bench
+}   // namespace bench

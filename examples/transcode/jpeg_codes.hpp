@@ -176,13 +176,13 @@ inline jpeg_codes jpeg_codes::from_text(std::string_view text) {
            is_complete_code(codes.dc_[t], is_baseline_dc_symbol) &&
            is_complete_code(codes.ac_[t], is_baseline_ac_symbol);
   if (!good || !rest.empty())
-    throw millrace::setup_error(
-        "a text does not contain the codes of JPEGs: got '" + millrace::printable(text.substr(0, 40)) +
-            "', expected hexadecimal digits of codes that have a word for every symbol",
-        "Pass a result of jpeg_codes::text()", {.stage = "jpeg"});
+    throw millrace::setup_error("a text does not contain the codes of JPEGs: got '" +
+                                    millrace::printable(text.substr(0, 40)) +
+                                    "', expected hexadecimal digits of codes that have a word for every symbol",
+                                "Pass a result of jpeg_codes::text()", {.stage = "jpeg"});
   return codes;
 }
 
-}  // namespace transcode
+}   // namespace transcode
 
 #include <millrace/simd/precise_end.inc>

@@ -185,4 +185,4 @@ class jpeg_coefficients : private millrace::detail::jpeg_input {
   std::vector<std::span<const std::byte>> markers_;
 };
 
-}  // namespace transcode
+}   // namespace transcode

@@ -37,4 +37,4 @@ struct jpeg_symbol_counts {
   friend bool operator==(const jpeg_symbol_counts&, const jpeg_symbol_counts&) = default;
 };
 
-}  // namespace transcode
+}   // namespace transcode

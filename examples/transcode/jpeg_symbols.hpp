@@ -43,7 +43,7 @@ class jpeg_symbols {
   double coded_bytes(unsigned restart_interval) const;
 
   struct interval_limits {
-    double growth = 0;       ///< limit, as a share of the coded data
+    double growth = 0;   ///< limit, as a share of the coded data
     std::size_t shortest = 1;
   };
   /// Returns the shortest interval with which the coded data grow by at most the limit; candidates differ by a quarter.
@@ -97,7 +97,8 @@ inline double bits_with_optimal_code(std::span<const std::uint64_t> counts, unsi
 }
 
 inline jpeg_symbols::jpeg_symbols(jpeg_coefficients& from)
-    : components_(static_cast<std::size_t>(from.components())), mcus_(from.mcus_per_row() * from.mcu_rows()),
+    : components_(static_cast<std::size_t>(from.components())),
+      mcus_(from.mcus_per_row() * from.mcu_rows()),
       interleaved_(from.fits_one_scan()) {
   for (std::size_t c = 0; c < components_.size(); ++c) {
     auto& component = components_[c];
@@ -196,6 +197,6 @@ inline unsigned jpeg_symbols::interval_within(const interval_limits& limits) con
   return 0;
 }
 
-}  // namespace transcode
+}   // namespace transcode
 
 #include <millrace/simd/precise_end.inc>

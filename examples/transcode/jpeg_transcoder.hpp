@@ -124,8 +124,8 @@ constexpr millrace::picture_size size_in(const millrace::jpeg_header& header) no
 
 inline std::vector<std::byte> jpeg_coefficient_writer::write(jpeg_coefficients& from, const coding& as) {
   if (!compress(from, as))
-    throw millrace::data_error("the image cannot be written as a baseline JPEG: " + text(),
-                               "Keep the original file", {.stage = "jpeg"});
+    throw millrace::data_error("the image cannot be written as a baseline JPEG: " + text(), "Keep the original file",
+                               {.stage = "jpeg"});
   return take();
 }
 
@@ -193,17 +193,17 @@ inline void jpeg_coefficient_writer::set_codes(const jpeg_codes& codes) noexcept
 }
 
 inline void check_restarts(const jpeg_transcode_options& options) {
-  const int restart_options =
-      (options.restarts_per_row != 0) + (options.restart_interval != 0) + (options.restart_growth != 0);
+  const int restart_options = (options.restarts_per_row != 0) + (options.restart_interval != 0) +
+                              (options.restart_growth != 0);
   constexpr unsigned longest = 65'535;
   if (restart_options > 1 || options.restart_interval > longest ||
       !(options.restart_growth >= 0 && options.restart_growth <= 1))
-    throw millrace::setup_error(
-        "the restarts of a JPEG are impossible: got " + std::to_string(options.restarts_per_row) +
-            " per row, an interval of " + std::to_string(options.restart_interval) + ", a growth of " +
-            std::to_string(options.restart_growth) +
-            "; expected one of them, an interval of at most 65535, a growth of 0 to 1",
-        "Set one of the three", {.stage = "jpeg"});
+    throw millrace::setup_error("the restarts of a JPEG are impossible: got " +
+                                    std::to_string(options.restarts_per_row) + " per row, an interval of " +
+                                    std::to_string(options.restart_interval) + ", a growth of " +
+                                    std::to_string(options.restart_growth) +
+                                    "; expected one of them, an interval of at most 65535, a growth of 0 to 1",
+                                "Set one of the three", {.stage = "jpeg"});
 }
 
 inline jpeg_transcoder::jpeg_transcoder(std::span<const std::byte> data, const jpeg_transcode_options& options)
@@ -212,8 +212,7 @@ inline jpeg_transcoder::jpeg_transcoder(std::span<const std::byte> data, const j
   check_restarts(options);
   if (options.restarts_per_row != 0)
     restart_interval_ = restart_interval_of(before_.mcus_per_row(), options.restarts_per_row);
-  else if (options.restart_interval != 0)
-    restart_interval_ = options.restart_interval;
+  else if (options.restart_interval != 0) restart_interval_ = options.restart_interval;
   else if (options.restart_growth != 0) {
     constexpr std::size_t least_pixels = 64;
     const std::size_t shortest = std::max<std::size_t>(1, least_pixels / before_.mcu_width());
@@ -237,8 +236,8 @@ inline jpeg_walk jpeg_transcoder::walk_of_random_crop(millrace::rng& random,
   const std::size_t width = before_.mcu_width(), height = before_.mcu_height(), in_row = before_.mcus_per_row();
   const std::size_t left = box.left / width, right = (box.left + box.width + width - 1) / width;
   const std::size_t top = box.top / height, bottom = (box.top + box.height + height - 1) / height;
-  jpeg_walk walk{.all = in_row * before_.mcu_rows(), .without_restarts = (bottom - 1) * in_row + right,
-                 .with_restarts = 0};
+  jpeg_walk walk{
+      .all = in_row * before_.mcu_rows(), .without_restarts = (bottom - 1) * in_row + right, .with_restarts = 0};
   if (restart_interval_ == 0) walk.with_restarts = walk.without_restarts;
   else
     for (std::size_t row = top, read = 0; row < bottom; ++row) {
@@ -276,4 +275,4 @@ inline std::vector<std::byte> transcode_jpeg(std::span<const std::byte> data,
   return jpeg_transcoder(data, options).write();
 }
 
-}  // namespace transcode
+}   // namespace transcode

@@ -45,8 +45,7 @@ inline void package_merge(std::span<const std::uint64_t> weights, std::span<cons
     merged.clear();
     for (std::size_t symbol = 0, pair = 0; symbol < symbols || pair < pairs;) {
       const auto weight_of_pair = [&] { return list[2 * pair] + list[2 * pair + 1]; };
-      const bool takes_symbol =
-          pair == pairs || (symbol < symbols && weights[lightest[symbol]] <= weight_of_pair());
+      const bool takes_symbol = pair == pairs || (symbol < symbols && weights[lightest[symbol]] <= weight_of_pair());
       merged.push_back(takes_symbol ? weights[lightest[symbol]] : weight_of_pair());
       ++(takes_symbol ? symbol : pair);
       is_symbol.push_back(takes_symbol);
@@ -64,4 +63,4 @@ inline void package_merge(std::span<const std::uint64_t> weights, std::span<cons
   }
 }
 
-}  // namespace transcode
+}   // namespace transcode

@@ -15,7 +15,7 @@ mr::picture picture_of(const void* file, std::size_t bytes) {
   return mr::jpeg(mr::bytes::borrowed({static_cast<const std::byte*>(file), bytes}));
 }
 
-}  // namespace
+}   // namespace
 
 /// Writes height and width. Returns whether the file is a JPEG.
 extern "C" [[gnu::visibility("default")]] int size_of_jpeg(const void* file, std::size_t bytes, std::size_t* sides) {

@@ -42,7 +42,7 @@ concept dlpack_struct = sizeof(T) == sizeof(dlpack_managed) && requires(T& tenso
   tensor.deleter(&tensor);
 };
 
-}  // namespace detail
+}   // namespace detail
 
 /// A pointer that converts to the DLManagedTensor* of any copy of dlpack.h.
 struct dlpack_pointer {
@@ -79,7 +79,8 @@ class dlpack_tensor {
 #ifdef __clang__   // another library's deleter has a different function type
     __attribute__((no_sanitize("function")))
 #endif
-    void operator()(dlpack_managed* tensor) const noexcept {
+    void
+    operator()(dlpack_managed* tensor) const noexcept {
       if (tensor->deleter) tensor->deleter(tensor);
     }
   };
@@ -110,7 +111,7 @@ inline bool is_row_major(const dlpack_view& t) noexcept {
   return same;
 }
 
-}  // namespace detail
+}   // namespace detail
 
 /// Owns a tensor of another library. A member that becomes a column of a batch may have this type.
 template <detail::tensor_element T, std::size_t N>
@@ -131,8 +132,7 @@ class dlpack_array {
       throw setup_error("a DLPack tensor has the wrong type or layout: got " + detail::describe_dlpack(t) +
                             ", expected " + std::to_string(N) + " dimensions of " +
                             std::string(detail::dtype_name<T>()) + " (type code " + std::to_string(expected.code) +
-                            ", " + std::to_string(expected.bits) +
-                            " bits), row-major, on the host or an NVIDIA GPU",
+                            ", " + std::to_string(expected.bits) + " bits), row-major, on the host or an NVIDIA GPU",
                         "Convert it in the library that created it, and use a contiguous tensor");
     view_.data = reinterpret_cast<T*>(static_cast<std::byte*>(t.data) + t.byte_offset);
     for (std::size_t d = 0; d < N; ++d) view_.shape[d] = static_cast<std::size_t>(t.shape[d]);
@@ -173,4 +173,4 @@ auto to_dlpack(Batch&& b, const consumer_options& consumer = {}) {
       detail::tensors_of(*shared));
 }
 
-}}  // namespace millrace
+}}   // namespace millrace

@@ -84,15 +84,16 @@ inline session_options run_of_feeder(session_options o) {
 inline void serve_rows(row_maker& rows, const feed_rows_options& options, std::size_t workers, notice_outlet& notices) {
   const stop_signals stop;   // first, so that the server's threads inherit the blocked signals
   feeder_server server(rows, options, workers);
-  notices.deliver({.kind = notice_kind::start, .text = "the feeder listens at " + server.address() + ", with " +
-                                                       std::to_string(workers) + " workers; " + rows.run().columns});
+  notices.deliver({.kind = notice_kind::start,
+                   .text = "the feeder listens at " + server.address() + ", with " + std::to_string(workers) +
+                           " workers; " + rows.run().columns});
   while (!stop.wait_at_most(1'000)) server.close_slow();
-  notices.deliver({.kind = notice_kind::start, .text = "the feeder ends; it completes " +
-                                                       std::to_string(server.requests()) + " requests"});
+  notices.deliver({.kind = notice_kind::start,
+                   .text = "the feeder ends; it completes " + std::to_string(server.requests()) + " requests"});
   server.drain();
 }
 
-}  // namespace detail
+}   // namespace detail
 
 /// Computes and sends rows of `flow`, until the process receives SIGTERM or SIGINT.
 template <detail::flow_like Flow>
@@ -109,4 +110,4 @@ void feed_rows(Flow flow, const feed_rows_options& options = {}) {
   }
 }
 
-}}  // namespace millrace
+}}   // namespace millrace

@@ -55,7 +55,7 @@ template <class T, std::size_t N>
 struct json_ragged_options {
   /// Extents of the fixed dimensions, such as {4} for boxes [n, 4]. They are required even if n is 0.
   std::array<std::size_t, N - 1> row_shape{};
-  ragged_options<T> rows{};                     ///< options of the first dimension, whose extent varies
+  ragged_options<T> rows{};   ///< options of the first dimension, whose extent varies
 };
 
 namespace detail {
@@ -114,9 +114,7 @@ struct json_kind<ragged<T, N>> {
   }
 };
 template <class T>
-concept json_type = requires {
-  json_kind<T>::rank;
-};
+concept json_type = requires { json_kind<T>::rank; };
 
 /// Returns a description of the values that json_field<T> accepts, for messages.
 template <class T>
@@ -241,7 +239,7 @@ class json_document {
   bool parsed_ = false;
 };
 
-}  // namespace detail
+}   // namespace detail
 
 /// A function for map() that returns one field of each line, or of the field "json" of each record.
 /// T is std::string (the default), a number, bool, or a std::vector, tensor or ragged row of numbers.
@@ -309,8 +307,8 @@ class json_field {
                   const bytes& field) const {
     simdjson::dom::array values;
     if (from.get(values))
-      fail_value(from, to.where(dimension),
-                 dimension + 1 < kind::rank ? "an array of arrays" : "an array of numbers", field);
+      fail_value(from, to.where(dimension), dimension + 1 < kind::rank ? "an array of arrays" : "an array of numbers",
+                 field);
     std::size_t count = 0;
     for (const simdjson::dom::element value : values) {
       to.at[dimension] = count++;
@@ -355,4 +353,4 @@ class json_field {
   options options_;
 };
 
-}}  // namespace millrace
+}}   // namespace millrace

@@ -37,7 +37,7 @@ inline void copy_reversed(const cv::Mat& from, cv::Mat to) {
   cv::mixChannels(&from, 1, &to, 1, pairs.data(), 3);
 }
 
-}  // namespace detail
+}   // namespace detail
 
 /// An OpenCV image as a column of a batch, [rows, columns, 3 or 1] u8. The Mat may be a crop, whose rows are not
 /// contiguous.
@@ -89,4 +89,4 @@ cv::Mat to_mat(const tensor_view<T, 3>& picture) {
   return copy;
 }
 
-}}  // namespace millrace
+}}   // namespace millrace

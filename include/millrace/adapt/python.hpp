@@ -53,6 +53,6 @@ PyObject* module(const char* name, Loaders... loaders) {
   return detail::python::create_module(name, entries);
 }
 
-}  // namespace python
+}   // namespace python
 
-}}  // namespace millrace
+}}   // namespace millrace

@@ -33,7 +33,7 @@ namespace millrace { inline namespace MILLRACE_ABI {
 namespace detail {
 class cached_storage;
 class remote_interface;
-}  // namespace detail
+}   // namespace detail
 
 /// A storage on web servers and object stores.
 class remote_storage : public storage {
@@ -54,7 +54,7 @@ class remote_storage : public storage {
 /// Returns a storage for names that begin with http://, https://, s3:// or gs://. Does not connect to a server.
 remote_storage remote(remote_options options = {});
 
-}}  // namespace millrace
+}}   // namespace millrace
 
 #ifndef MILLRACE_COMPILED
 #include <millrace/adapt/impl/remote.inl>

@@ -42,8 +42,7 @@ class sentencepiece {
   std::vector<std::uint32_t> operator()(std::string_view text) const {
     std::vector<int> ids;
     const auto status = model_->Encode(text, &ids);
-    if (!status.ok())
-      throw data_error("SentencePiece cannot encode the text: " + status.ToString(), "Check the text");
+    if (!status.ok()) throw data_error("SentencePiece cannot encode the text: " + status.ToString(), "Check the text");
     return {ids.begin(), ids.end()};
   }
   /// Returns the text of the tokens.
@@ -62,4 +61,4 @@ class sentencepiece {
   std::shared_ptr<const ::sentencepiece::SentencePieceProcessor> model_;
 };
 
-}}  // namespace millrace
+}}   // namespace millrace

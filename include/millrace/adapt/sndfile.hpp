@@ -106,7 +106,7 @@ inline void read(const audio_format::part& p, std::span<float> samples, scratch&
 
 inline constexpr audio_format format{.name = "sndfile", .read = read};
 
-}}  // namespace detail::sndfile_files
+}}   // namespace detail::sndfile_files
 
 /// Returns a plan of the complete audio in `data`. Reads only the header. Throws data_error if libsndfile cannot read
 /// the header, or if the file exceeds a limit.
@@ -127,4 +127,4 @@ inline audio sndfile(bytes data, const sndfile_options& options = {}) {
   return {std::move(data), file};
 }
 
-}}  // namespace millrace
+}}   // namespace millrace

@@ -27,7 +27,11 @@ namespace millrace { inline namespace MILLRACE_ABI {
 
 /// The accuracy of libsoxr's filters: 8, 16, 16, 20 or 28 bits.
 enum class soxr_quality : unsigned {
-  quick = SOXR_QQ, low = SOXR_LQ, medium = SOXR_MQ, high = SOXR_HQ, very_high = SOXR_VHQ
+  quick = SOXR_QQ,
+  low = SOXR_LQ,
+  medium = SOXR_MQ,
+  high = SOXR_HQ,
+  very_high = SOXR_VHQ
 };
 
 namespace detail { namespace soxr_resamplers {
@@ -67,11 +71,11 @@ inline void run(const resample_task& task, unsigned quality, scratch& s) {
                    {.stage = "soxr"});
 }
 
-}}  // namespace detail::soxr_resamplers
+}}   // namespace detail::soxr_resamplers
 
 /// Returns the resampler for audio::resample().
 inline audio_resampler soxr(soxr_quality quality = soxr_quality::high) noexcept {
   return {.run = detail::soxr_resamplers::run, .quality = static_cast<unsigned>(quality), .reach = 1'024};
 }
 
-}}  // namespace millrace
+}}   // namespace millrace

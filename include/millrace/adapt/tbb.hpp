@@ -46,11 +46,11 @@ class task_arena_executor final : public executor {
   tbb::task_arena* const arena_;
 };
 
-}  // namespace detail
+}   // namespace detail
 
 /// Returns an executor that runs tasks in `arena`. The arena must outlive the sessions that use the executor.
 inline std::shared_ptr<executor> tbb_executor(tbb::task_arena& arena) {
   return std::make_shared<detail::task_arena_executor>(arena);
 }
 
-}}  // namespace millrace
+}}   // namespace millrace

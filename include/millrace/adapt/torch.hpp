@@ -66,7 +66,7 @@ at::Tensor export_torch(const tensor_view<T, N>& view, int ordinal, std::shared_
       .make_tensor();
 }
 
-}  // namespace detail
+}   // namespace detail
 
 /// Returns a std::array of tensors, one for each column in the order of batch<...>. A ragged column has two tensors:
 /// the values, and the lengths, sizes or offsets. If rows are mixed (mixup, cutmix), two more tensors follow: label_b
@@ -76,9 +76,9 @@ auto to_torch(Batch&& b, const consumer_options& consumer = {}) {
   const auto shared = detail::share(std::move(b), consumer);
   return std::apply(
       [&](const auto&... views) {
-    return std::array{detail::export_torch(views, shared->device_ordinal(), shared)...};
+        return std::array{detail::export_torch(views, shared->device_ordinal(), shared)...};
       },
       detail::tensors_of(*shared));
 }
 
-}}  // namespace millrace
+}}   // namespace millrace

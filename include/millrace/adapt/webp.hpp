@@ -36,9 +36,9 @@ namespace millrace { inline namespace MILLRACE_ABI {
 
 /// Options of webp().
 struct webp_options {
-  std::optional<rgb_color> background{};      ///< composites the image over this color; if empty, alpha is omitted
-  bool apply_orientation = false;             ///< rotates and mirrors the image according to its EXIF tag
-  picture_limits limits{};                    ///< max_pixels: maximum number of pixels of the image
+  std::optional<rgb_color> background{};   ///< composites the image over this color; if empty, alpha is omitted
+  bool apply_orientation = false;          ///< rotates and mirrors the image according to its EXIF tag
+  picture_limits limits{};                 ///< max_pixels: maximum number of pixels of the image
 };
 
 namespace detail { namespace webp_files {
@@ -189,9 +189,9 @@ inline constexpr picture_format format{.name = "webp", .render = render, .has_al
 inline picture read_with_background(bytes data, const jpeg_options& options,
                                     const std::optional<rgb_color>& background) {
   if (!is_webp(data))
-    fail(sniff_format(data).empty() ? "a WebP begins with RIFF and WEBP, but these " + std::to_string(data.size()) +
-                                          " bytes do not"
-                                    : other_format_message(data, "a WebP"),
+    fail(sniff_format(data).empty()
+             ? "a WebP begins with RIFF and WEBP, but these " + std::to_string(data.size()) + " bytes do not"
+             : other_format_message(data, "a WebP"),
          std::string(hint_on_format(data).advice), data);
   WebPBitstreamFeatures features;
   const VP8StatusCode status = WebPGetFeatures(data_of(data), data.size(), &features);
@@ -210,7 +210,7 @@ inline picture read(bytes data, const jpeg_options& options) {
   return read_with_background(std::move(data), options, {});
 }
 
-}}  // namespace detail::webp_files
+}}   // namespace detail::webp_files
 
 /// The format of WebP files, for any_picture_options::also.
 inline constexpr picture_reader webp_pictures{.takes = detail::webp_files::is_webp, .read = detail::webp_files::read};
@@ -218,8 +218,8 @@ inline constexpr picture_reader webp_pictures{.takes = detail::webp_files::is_we
 /// Returns a plan of the complete image in `data`. Reads only the header. Throws data_error if the bytes are not a WebP
 /// file with one image, or if the image exceeds max_pixels.
 inline picture webp(bytes data, const webp_options& options = {}) {
-  return detail::webp_files::read_with_background(std::move(data), {.apply_orientation = options.apply_orientation,
-                                                         .limits = options.limits}, options.background);
+  return detail::webp_files::read_with_background(
+      std::move(data), {.apply_orientation = options.apply_orientation, .limits = options.limits}, options.background);
 }
 
-}}  // namespace millrace
+}}   // namespace millrace

@@ -43,7 +43,10 @@ struct audio_length {
   constexpr audio_length(double s) noexcept : seconds(s) {}
   /// Converts a std::chrono::duration.
   template <class Duration>
-    requires requires(const Duration& d) { Duration::period::den; d.count(); }
+    requires requires(const Duration& d) {
+      Duration::period::den;
+      d.count();
+    }
   constexpr audio_length(const Duration& d) noexcept
       : seconds(static_cast<double>(d.count()) * static_cast<double>(Duration::period::num) /
                 static_cast<double>(Duration::period::den)) {}
@@ -65,7 +68,7 @@ struct audio_range {
   std::uint64_t frames() const noexcept { return static_cast<std::uint64_t>(end - begin); }
 };
 
-}  // namespace detail
+}   // namespace detail
 
 /// mr::audio: an audio file and its plan.
 class audio {
@@ -156,7 +159,7 @@ class audio {
   double factor_ = 1;
 };
 
-}}  // namespace millrace
+}}   // namespace millrace
 
 #ifndef MILLRACE_COMPILED
 #include <millrace/audio/impl/audio.inl>

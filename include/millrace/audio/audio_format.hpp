@@ -27,7 +27,7 @@ struct audio_limits {
 
 /// The properties of an audio file, as declared in its header.
 struct audio_header {
-  std::uint32_t rate = 0;      ///< frames per second
+  std::uint32_t rate = 0;   ///< frames per second
   std::size_t channels = 0;
   std::uint64_t frames = 0;
 };
@@ -36,14 +36,14 @@ struct audio_header {
 struct resample_task {
   std::uint32_t from = 0, to = 0;   ///< rates
   std::size_t channels = 0;
-  std::span<const float> in{};      ///< interleaved
-  std::span<float> out{};           ///< interleaved; frame k is the signal at the time `k / to`, in seconds
+  std::span<const float> in{};   ///< interleaved
+  std::span<float> out{};        ///< interleaved; frame k is the signal at the time `k / to`, in seconds
 };
 
 /// A library for audio::resample(), such as mr::soxr of adapt/soxr.hpp.
 struct audio_resampler {
   void (*run)(const resample_task& task, unsigned quality, scratch& s) = nullptr;
-  unsigned quality = 0;                                                ///< is passed to run()
+  unsigned quality = 0;   ///< is passed to run()
   /// The number of frames on each side that affect an output frame, at the lower of the two rates.
   std::size_t reach = 0;
 };
@@ -61,7 +61,7 @@ struct audio_format {
     std::uint64_t first_frame;
   };
 
-  const char* name = "";                                              ///< the stage in errors
+  const char* name = "";   ///< the stage in errors
   /// Decodes samples.size() / channels frames, which are inside the file.
   void (*read)(const part& p, std::span<float> samples, scratch& s) = nullptr;
   /// Same as read(), but writes i16; null if this is not faster than a conversion from f32.
@@ -78,6 +78,6 @@ struct audio_file {
   unsigned coding = 0;         ///< type of the samples; only the format uses it
 };
 
-}  // namespace detail
+}   // namespace detail
 
-}}  // namespace millrace
+}}   // namespace millrace

@@ -66,7 +66,8 @@ class ragged_audio {
   /// Plans a row of at most `max_length` frames. Throws data_error if the plan is longer and `truncate` is not set.
   /// Throws data_error if Rank is 1 and the plan has several channels. Throws setup_error if an option is out of range.
   ragged_audio(audio plan, const ragged_options<T>& options)
-      : options_(options), row_(plan.crop_frames(0, detail::ragged_length(plan.frames(), options))),
+      : options_(options),
+        row_(plan.crop_frames(0, detail::ragged_length(plan.frames(), options))),
         shape_(row_.shape()) {
     shape_[0] = options_.max_length;
   }
@@ -88,4 +89,4 @@ class ragged_audio {
   std::array<std::size_t, Rank> shape_;
 };
 
-}}  // namespace millrace
+}}   // namespace millrace

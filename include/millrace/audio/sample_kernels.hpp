@@ -75,7 +75,9 @@ inline void scale_samples(std::span<float> samples, float factor) noexcept {
 inline std::span<float> mix_channels(std::span<float> samples, std::size_t channels) noexcept {
   const std::size_t frames = samples.size() / channels;
   if (channels == 2) {
-    struct pair { float left, right; };
+    struct pair {
+      float left, right;
+    };
     convert_samples<pair>(reinterpret_cast<const std::byte*>(samples.data()), samples.first(frames),
                           [](pair p) { return 0.5F * (p.left + p.right); });
   } else {
@@ -95,6 +97,6 @@ inline std::span<float> select_channel(std::span<float> samples, std::size_t cha
   return samples.first(frames);
 }
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail
 
 #include <millrace/simd/precise_end.inc>

@@ -39,13 +39,13 @@ struct other_audio {
 };
 other_audio other_audio_of(std::span<const std::byte> file, const std::string& expected);
 
-}  // namespace detail
+}   // namespace detail
 
 /// Returns a plan of the complete audio in `data`. Reads only the headers.
 /// Throws data_error if the bytes are not a WAV of a supported coding, are damaged, or exceed a limit.
 audio wav(bytes data, const wav_options& options = {});
 
-}}  // namespace millrace
+}}   // namespace millrace
 
 #ifndef MILLRACE_COMPILED
 #include <millrace/audio/impl/wav.inl>

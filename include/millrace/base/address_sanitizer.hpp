@@ -35,4 +35,4 @@ inline void allow_access([[maybe_unused]] const void* data, [[maybe_unused]] std
 #endif
 }
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail

@@ -47,4 +47,4 @@ std::shared_ptr<T> make_aligned_shared(Args&&... args) {
   return std::allocate_shared<T>(aligned_allocator<T>(), std::forward<Args>(args)...);
 }
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail

@@ -20,7 +20,7 @@ struct channel_scale {
 
 channel_scale channel_scale_of(double mean, double deviation, std::size_t channel);
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail
 
 #ifndef MILLRACE_COMPILED
 #include <millrace/base/impl/channel_scale.inl>

@@ -23,4 +23,4 @@ inline std::int64_t read_clock_ns(clockid_t clock) noexcept {
 /// Returns the time of the monotonic clock, in nanoseconds. Setting the system time does not affect this clock.
 inline std::uint64_t steady_now_ns() noexcept { return static_cast<std::uint64_t>(read_clock_ns(CLOCK_MONOTONIC)); }
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail

@@ -37,7 +37,7 @@ std::uint32_t crc32_by_tables(std::span<const std::byte> data, std::uint32_t sta
 /// and `data` together.
 std::uint32_t crc32(std::span<const std::byte> data, std::uint32_t before = 0) noexcept;
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail
 
 #ifndef MILLRACE_COMPILED
 #include <millrace/base/impl/crc32.inl>

@@ -23,13 +23,13 @@ namespace detail {
 /// final xor.
 std::uint32_t crc32c_by_tables(std::span<const std::byte> data, std::uint32_t state) noexcept;
 
-}  // namespace detail
+}   // namespace detail
 
 /// Returns the checksum of `data`. If `before` is the checksum of preceding bytes, returns the checksum of these bytes
 /// and `data` together.
 std::uint32_t crc32c(std::span<const std::byte> data, std::uint32_t before = 0) noexcept;
 
-}}  // namespace millrace
+}}   // namespace millrace
 
 #ifndef MILLRACE_COMPILED
 #include <millrace/base/impl/crc32c.inl>

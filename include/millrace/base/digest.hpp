@@ -47,4 +47,4 @@ class stream_digest {
   std::uint64_t sum_ = 0;
 };
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail

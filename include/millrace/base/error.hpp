@@ -89,10 +89,10 @@ class data_error : public error {
 class late_data_error : public data_error {
  public:
   enum class suspect_samples {
-    not_said,    ///< not yet determined by the code that knows the order of the run
-    none,        ///< no sample of the shard was delivered
-    some,        ///< the first wrong sample is unknown, or is from before this session
-    since        ///< samples from first_suspect() on
+    not_said,   ///< not yet determined by the code that knows the order of the run
+    none,       ///< no sample of the shard was delivered
+    some,       ///< the first wrong sample is unknown, or is from before this session
+    since       ///< samples from first_suspect() on
   };
 
   late_data_error(std::string message, error_location where);
@@ -158,7 +158,7 @@ std::string printable_text(std::string_view text);
 std::exception_ptr with_suspects(std::exception_ptr failure, late_data_error::suspect_samples samples,
                                  std::uint64_t first = error_location::unknown, bool exact = true);
 
-}  // namespace detail
+}   // namespace detail
 
 /// Returns the current exception as an error whose location is completed from `where`. A std::bad_alloc becomes an
 /// io_error; any other foreign exception becomes the cause of a stage_error. If memory is exhausted, returns the
@@ -178,9 +178,9 @@ std::exception_ptr located_by(const Where& where) noexcept {
   }
 }
 
-}  // namespace detail
+}   // namespace detail
 
-}}  // namespace millrace
+}}   // namespace millrace
 
 #ifndef MILLRACE_COMPILED
 #include <millrace/base/impl/error.inl>

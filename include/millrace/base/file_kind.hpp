@@ -50,7 +50,7 @@ constexpr bool is_compressed(file_kind k) noexcept { return k >= file_kind::gzip
 constexpr bool is_archive(file_kind k) noexcept { return k >= file_kind::zip && k <= file_kind::rar; }
 constexpr bool is_textual(file_kind k) noexcept { return k >= file_kind::git_lfs_pointer; }
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail
 
 #ifndef MILLRACE_COMPILED
 #include <millrace/base/impl/file_kind.inl>

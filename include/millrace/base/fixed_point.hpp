@@ -134,6 +134,6 @@ constexpr std::array<double, 2> sine_and_cosine_of(double radians) noexcept {
 constexpr double sine_of(double radians) noexcept { return sine_and_cosine_of(radians)[0]; }
 constexpr double cosine_of(double radians) noexcept { return sine_and_cosine_of(radians)[1]; }
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail
 
 #include <millrace/simd/precise_end.inc>

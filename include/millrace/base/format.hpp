@@ -40,7 +40,7 @@ std::string in_units(double value, const std::array<const char*, n>& units, doub
 std::string time_text(double ns);
 std::string bytes_text(double bytes);
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail
 
 #ifndef MILLRACE_COMPILED
 #include <millrace/base/impl/format.inl>

@@ -83,7 +83,7 @@ MILLRACE_BOTH_SIDES constexpr float to_float(f16 value) noexcept {
 #endif
   const std::uint32_t sign = (value.bits & 0x8000U) << 16, magnitude = value.bits & 0x7fffU;
   std::uint32_t result = 0;
-  if (magnitude >= 0x7c00) result = 0x7f800000U | magnitude << 13;                 // infinite, NaN
+  if (magnitude >= 0x7c00) result = 0x7f800000U | magnitude << 13;   // infinite, NaN
   else if (magnitude >= 0x400) result = (magnitude << 13) + (std::uint32_t{127 - 15} << 23);
   else result = __builtin_bit_cast(std::uint32_t, static_cast<float>(magnitude) * 0x1p-24F);
   return __builtin_bit_cast(float, sign | result);
@@ -100,8 +100,8 @@ MILLRACE_BOTH_SIDES T to_element(float value) noexcept {
 template <class T>
 concept training_element = std::is_same_v<T, float> || std::is_same_v<T, f16> || std::is_same_v<T, bf16>;
 
-}  // namespace detail
+}   // namespace detail
 
-}}  // namespace millrace
+}}   // namespace millrace
 
 #include <millrace/simd/precise_end.inc>

@@ -21,4 +21,4 @@ inline std::string hex(std::uint64_t value, std::size_t digits) {
   return text;
 }
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail

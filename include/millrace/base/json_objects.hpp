@@ -31,7 +31,7 @@ class json_objects {
  public:
   struct member {
     std::string key{};
-    std::string text{};                       // value, if it is a string
+    std::string text{};   // value, if it is a string
     std::optional<std::uint64_t> number{};
     bool is_string = false, is_null = false;
   };
@@ -108,7 +108,7 @@ class json_objects {
   std::size_t members_ = 0;   // number of members in the open objects
 };
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail
 
 #ifndef MILLRACE_COMPILED
 #include <millrace/base/impl/json_objects.inl>

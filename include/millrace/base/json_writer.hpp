@@ -75,7 +75,7 @@ class json_writer {
   bool first_ = true;
 };
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail
 
 #ifndef MILLRACE_COMPILED
 #include <millrace/base/impl/json_writer.inl>

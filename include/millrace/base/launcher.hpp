@@ -53,7 +53,7 @@ constexpr int launcher_number(const char* text) noexcept {
   return number < 1 << 20 ? number : -1;
 }
 
-}  // namespace detail
+}   // namespace detail
 
 /// Returns the rank of this process among the processes on this machine, or 0 if no launcher has set the rank.
 inline int local_rank() noexcept {
@@ -62,4 +62,4 @@ inline int local_rank() noexcept {
   return 0;
 }
 
-}}  // namespace millrace
+}}   // namespace millrace

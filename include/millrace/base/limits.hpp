@@ -38,4 +38,4 @@ struct picture_limits {
   std::size_t max_memory_bytes = std::size_t{512} << 20;   ///< memory of libjpeg for one JPEG
 };
 
-}}  // namespace millrace
+}}   // namespace millrace

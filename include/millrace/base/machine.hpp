@@ -38,7 +38,7 @@ std::vector<std::string> cgroup_folders(const std::string& controller = "", cons
 
 void name_this_thread([[maybe_unused]] const char* name) noexcept;
 
-}  // namespace detail
+}   // namespace detail
 
 /// Returns the number of cores that this process may use, at least 1. This is the minimum of the number of cores in the
 /// affinity mask and the cgroup quota, rounded up.
@@ -52,14 +52,14 @@ std::size_t usable_memory_bytes();
 
 /// The cores and limits of a process, compared with those of the process that started it.
 struct machine_view {
-  unsigned machine_cores = 1;              ///< cores of the machine
-  unsigned own_cores = 1;                  ///< cores in the affinity mask
-  unsigned parent_cores = 0;               ///< cores in the parent's affinity mask; 0 if unknown
-  bool parent_starts_all = false;          ///< whether the parent started all processes here, as torchrun does
-  double quota_cores = 0;                  ///< quota of the cgroup; 0 without a quota
-  bool quota_is_shared = true;             ///< whether the same quota applies to the parent
+  unsigned machine_cores = 1;       ///< cores of the machine
+  unsigned own_cores = 1;           ///< cores in the affinity mask
+  unsigned parent_cores = 0;        ///< cores in the parent's affinity mask; 0 if unknown
+  bool parent_starts_all = false;   ///< whether the parent started all processes here, as torchrun does
+  double quota_cores = 0;           ///< quota of the cgroup; 0 without a quota
+  bool quota_is_shared = true;      ///< whether the same quota applies to the parent
   std::size_t memory_bytes = 0;
-  bool memory_is_shared = true;            ///< whether the same limit applies to the parent, or no limit is set
+  bool memory_is_shared = true;   ///< whether the same limit applies to the parent, or no limit is set
 
   /// Returns the values for this process.
   static machine_view now(bool parent_starts_all);
@@ -80,9 +80,9 @@ machine_share divided(const machine_view& view, std::size_t processes) noexcept;
 /// Returns the share of this process if `processes` processes run on this machine.
 machine_share share_of_machine(std::size_t processes);
 
-}  // namespace detail
+}   // namespace detail
 
-}}  // namespace millrace
+}}   // namespace millrace
 
 #ifndef MILLRACE_COMPILED
 #include <millrace/base/impl/machine.inl>

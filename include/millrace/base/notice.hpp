@@ -63,16 +63,30 @@ enum class notice_severity : std::uint8_t {
 struct notice {
   notice_kind kind = notice_kind::data;
   notice_severity severity = notice_severity::info;
-  std::string text{};           ///< text without "millrace: " and without a final line break
-  error_location where{};       ///< shard, key, offset and position, if known
+  std::string text{};       ///< text without "millrace: " and without a final line break
+  error_location where{};   ///< shard, key, offset and position, if known
 };
 
 namespace detail {
 
 /// The names of the kinds, in the order of notice_kind.
-inline constexpr std::array notice_texts{"start", "resume", "order", "setting", "progress", "stall",
-                                         "missing end marker", "damaged sample", "lost shard", "returning keys", "data",
-                                         "tuning", "index", "keys", "cache", "rows", "log"};
+inline constexpr std::array notice_texts{"start",
+                                         "resume",
+                                         "order",
+                                         "setting",
+                                         "progress",
+                                         "stall",
+                                         "missing end marker",
+                                         "damaged sample",
+                                         "lost shard",
+                                         "returning keys",
+                                         "data",
+                                         "tuning",
+                                         "index",
+                                         "keys",
+                                         "cache",
+                                         "rows",
+                                         "log"};
 static_assert(notice_texts.size() == static_cast<std::size_t>(notice_kind::log) + 1);
 
 // Only these functions of the library write to stderr.
@@ -91,7 +105,7 @@ struct quiet_notices {
   }
 };
 
-}  // namespace detail
+}   // namespace detail
 
 /// Returns the name of a kind, such as "lost shard".
 constexpr const char* text_of(notice_kind k) noexcept { return detail::notice_texts[static_cast<std::size_t>(k)]; }
@@ -127,7 +141,7 @@ class notice_function {
   bool informs_ = true;
 };
 
-}}  // namespace millrace
+}}   // namespace millrace
 
 #ifndef MILLRACE_COMPILED
 #include <millrace/base/impl/notice.inl>

@@ -53,7 +53,7 @@ class core_scope {
   bool changed_ = false;
 };
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail
 
 #ifndef MILLRACE_COMPILED
 #include <millrace/base/impl/numa.inl>

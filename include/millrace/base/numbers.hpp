@@ -21,4 +21,4 @@ MILLRACE_BOTH_SIDES constexpr bool is_finite(double value) noexcept {
   return (__builtin_bit_cast(std::uint64_t, value) & 0x7ff0000000000000U) != 0x7ff0000000000000U;
 }
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail

@@ -35,4 +35,4 @@ void radix_sort(std::vector<Item>& items, const Key& key_of) {
   }
 }
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail

@@ -51,7 +51,7 @@ constexpr std::uint64_t combine_keys(std::uint64_t key, std::uint64_t next) noex
   return mix_bits(key + 0x9e3779b97f4a7c15U * (next + 1));
 }
 
-}  // namespace detail
+}   // namespace detail
 
 /// The random stream of one sample in one stage.
 class rng {
@@ -63,12 +63,12 @@ class rng {
     /// Identity of the sample in the data set, which is not its position in the epoch. Only mix_rows, which draws once
     /// for two rows, uses the position of the first of them.
     std::uint64_t sample = 0;
-    std::uint64_t stage = 0;    ///< number of the stage among the stages that use random numbers
+    std::uint64_t stage = 0;   ///< number of the stage among the stages that use random numbers
   };
 
   explicit constexpr rng(key k) noexcept
-      : state_(detail::combine_keys(detail::combine_keys(detail::combine_keys(detail::combine_keys(0, k.seed),
-                                                                              k.epoch), k.sample), k.stage)) {}
+      : state_(detail::combine_keys(
+            detail::combine_keys(detail::combine_keys(detail::combine_keys(0, k.seed), k.epoch), k.sample), k.stage)) {}
 
   /// Required by the distributions of <random>.
   using result_type = std::uint64_t;
@@ -157,6 +157,6 @@ class rng {
   std::uint64_t state_;
 };
 
-}}  // namespace millrace
+}}   // namespace millrace
 
 #include <millrace/simd/precise_end.inc>

@@ -23,4 +23,4 @@ inline std::unique_ptr<std::FILE, text_file_closer> open_text(const char* path) 
   return std::unique_ptr<std::FILE, text_file_closer>(std::fopen(path, "re"));
 }
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail

@@ -69,8 +69,8 @@
 
 // Detects g++ with -ffast-math, -Ofast or some of their flags. precise_begin.inc then restores IEEE 754 arithmetic. The
 // macros are read here, once, because g++ undefines them inside the regions of precise_begin.inc.
-#if defined __FAST_MATH__ || __FINITE_MATH_ONLY__ || defined __ASSOCIATIVE_MATH__ || \
-    defined __RECIPROCAL_MATH__ || defined __NO_SIGNED_ZEROS__
+#if defined __FAST_MATH__ || __FINITE_MATH_ONLY__ || defined __ASSOCIATIVE_MATH__ || defined __RECIPROCAL_MATH__ || \
+    defined __NO_SIGNED_ZEROS__
 #define MILLRACE_FAST_MATH
 #if defined __CUDACC__ && !defined __clang__
 #warning "millrace: nvcc cannot restore IEEE arithmetic here: compile this file without -ffast-math"

@@ -29,7 +29,7 @@ namespace detail {
 template <class Batch>
 class batch_engine;
 
-}  // namespace detail
+}   // namespace detail
 
 /// A leased batch with one column for each of `Members`. The class is tuple-like, so that structured bindings use
 /// get<Index>().
@@ -80,9 +80,7 @@ class batch_of : public batch_lease {
   tensor_view<const std::uint8_t, 1> replaced() const { return flags(places::row_flags::replaced); }
 
   /// Returns whether the batch has valid() and replaced().
-  bool has_flags() const {
-    return places_.flags_view(places::row_flags::valid, where("has_flags()")).has_value();
-  }
+  bool has_flags() const { return places_.flags_view(places::row_flags::valid, where("has_flags()")).has_value(); }
 
   /// Copies a view of this batch to host memory and returns the copy. The batch may be on any device. Use this function
   /// only for inspection, because it blocks until the batch's stream has completed all work queued so far.
@@ -139,13 +137,12 @@ struct columns_of<batched<Members...>> {
   using list = column_list<Members...>;
 };
 
-}  // namespace detail
+}   // namespace detail
 
-}}  // namespace millrace
+}}   // namespace millrace
 
 template <auto... Members>
-struct std::tuple_size<millrace::batch_of<Members...>>
-    : std::integral_constant<std::size_t, sizeof...(Members)> {};
+struct std::tuple_size<millrace::batch_of<Members...>> : std::integral_constant<std::size_t, sizeof...(Members)> {};
 template <std::size_t Index, auto... Members>
 struct std::tuple_element<Index, millrace::batch_of<Members...>> {
   using type = decltype(std::declval<const millrace::batch_of<Members...>&>().template get<Index>());

@@ -24,7 +24,7 @@ namespace detail {
 
 struct batch_maker;
 
-}  // namespace detail
+}   // namespace detail
 
 /// A leased batch without its columns.
 class batch_lease {
@@ -118,9 +118,9 @@ struct batch_maker {
   }
 };
 
-}  // namespace detail
+}   // namespace detail
 
-}}  // namespace millrace
+}}   // namespace millrace
 
 #ifndef MILLRACE_COMPILED
 #include <millrace/deliver/impl/batch_lease.inl>

@@ -117,7 +117,7 @@ class host_batch_output final : public batch_output {
   const bool fixed_slots_;
 };
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail
 
 #ifndef MILLRACE_COMPILED
 #include <millrace/deliver/impl/batch_output.inl>

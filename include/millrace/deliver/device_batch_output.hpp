@@ -231,7 +231,7 @@ class device_batch_output final : public batch_output {
 /// as copies. With `threaded`, separate threads perform the copies. Throws the errors of the device.
 std::shared_ptr<batch_output> new_batch_output(const to_device_options& o, bool threaded);
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail
 
 #ifndef MILLRACE_COMPILED
 #include <millrace/deliver/impl/device_batch_output.inl>

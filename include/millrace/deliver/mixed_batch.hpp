@@ -76,7 +76,9 @@ class mixed_batch : public batch_of<Members...> {
   tensor_view<T, 1> part(T* (detail::mixed_part<label>::*begin)(std::byte*) const noexcept, const char* name) const {
     const auto b = plain::where(name);
     return {.data = (part_.*begin)(b.base + plain::column_places_of_batch().more_at_bytes()),
-            .shape = {b.rows}, .memory = b.memory, .name = name};
+            .shape = {b.rows},
+            .memory = b.memory,
+            .name = name};
   }
 
   detail::mixed_part<label> part_{};
@@ -108,9 +110,9 @@ struct columns_of<mixed_batched<Pixels, Label, Members...>> {
   using list = column_list<Members..., label_b<Label>, lambda>;
 };
 
-}  // namespace detail
+}   // namespace detail
 
-}}  // namespace millrace
+}}   // namespace millrace
 
 template <auto Label, auto... Members>
 struct std::tuple_size<millrace::mixed_batch<Label, Members...>>

@@ -29,4 +29,4 @@ inline device best_device() {
   return host_device();
 }
 
-}}  // namespace millrace
+}}   // namespace millrace

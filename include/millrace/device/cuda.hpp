@@ -56,9 +56,7 @@ class cuda_backend final : public device_backend {
 
   std::string name() const override;
   std::string warning() const override;
-  std::shared_ptr<device_backend> for_one_session() override {
-    return std::make_shared<cuda_backend>(*this);
-  }
+  std::shared_ptr<device_backend> for_one_session() override { return std::make_shared<cuda_backend>(*this); }
   int ordinal() const noexcept override { return gpu_.ordinal; }
   std::vector<unsigned> near_cores() const override;
   bool leases_host_slots() const override { return false; }
@@ -114,13 +112,13 @@ class cuda_backend final : public device_backend {
   std::vector<std::unique_ptr<pinned_slot>> slots_;   // host slots in use
 };
 
-}  // namespace detail
+}   // namespace detail
 
 /// Returns GPU `ordinal`, numbered from 0 as in cudaSetDevice(). Throws setup_error if that GPU does not exist, and
 /// io_error if it cannot be used.
 inline device cuda_device(int ordinal) { return device(std::make_shared<detail::cuda_backend>(ordinal)); }
 
-}}  // namespace millrace
+}}   // namespace millrace
 
 #ifndef MILLRACE_COMPILED
 #include <millrace/device/impl/cuda.inl>

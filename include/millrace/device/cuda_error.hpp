@@ -103,7 +103,7 @@ void quietly(const gpu_context& gpu, Call&& call) noexcept {
   ignore_cuda(call());
 }
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail
 
 #ifndef MILLRACE_COMPILED
 #include <millrace/device/impl/cuda_error.inl>

@@ -90,7 +90,7 @@ class spare_slots {
   std::size_t bytes_ = 0;
 };
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail
 
 #ifndef MILLRACE_COMPILED
 #include <millrace/device/impl/cuda_slots.inl>

@@ -111,4 +111,4 @@ class device {
   std::shared_ptr<device_backend> backend_;
 };
 
-}}  // namespace millrace
+}}   // namespace millrace

@@ -43,7 +43,7 @@ class host_backend : public device_backend {
 /// Returns the host as a device. Batches are not copied; they stay in host slots.
 device host_device();
 
-}}  // namespace millrace
+}}   // namespace millrace
 
 #ifndef MILLRACE_COMPILED
 #include <millrace/device/impl/host.inl>

@@ -154,9 +154,9 @@ template <class View>
 void check_on_device(const View& view, const char* header) {
   const std::string name = "the column " + std::string(view.name);
   if (view.memory != memory_kind::device)
-    throw setup_error(name + " is in host memory, which the kernel cannot read",
-                      "Use the overload in " + std::string(header) +
-                          ", which has no stream parameter, or to_device with a GPU");
+    throw setup_error(
+        name + " is in host memory, which the kernel cannot read",
+        "Use the overload in " + std::string(header) + ", which has no stream parameter, or to_device with a GPU");
   check_gpu(view.data, name, current_gpu());
 }
 
@@ -203,4 +203,4 @@ void launch(const Body& body, const launch_options& how);
 
 #endif
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail

@@ -39,7 +39,7 @@ void mix_pixels(T* first, T* second, const row_grid& grid, const row_mix& how) n
     }
 }
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail
 
 #ifndef MILLRACE_COMPILED
 #include <millrace/device/impl/mix_pixels.inl>

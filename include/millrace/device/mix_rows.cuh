@@ -35,11 +35,11 @@ struct row_mix_kernel {
 
   T* rows;
   const row_mix* mixes;
-  std::size_t elements;       // of a row
-  unsigned units;             // of a row
+  std::size_t elements;   // of a row
+  unsigned units;         // of a row
   unsigned blocks_of_row;
-  unsigned line, channels;    // elements of a line of pixels, and of a pixel
-  unsigned height;            // lines of a plane
+  unsigned line, channels;   // elements of a line of pixels, and of a pixel
+  unsigned height;           // lines of a plane
 
   MILLRACE_BOTH_SIDES void operator()(const auto& team) const {
     const unsigned row = team.block() / blocks_of_row, part = team.block() % blocks_of_row;
@@ -147,7 +147,7 @@ void launch_row_mix(T* rows, const tensor_view<const row_mix, 1>& mixes, const r
   launch(body, {.blocks = static_cast<unsigned>(mixes.shape[0]) * body.blocks_of_row, .stream = stream});
 }
 
-}  // namespace detail
+}   // namespace detail
 
 /// Queues the mixing of the rows of a batch in place, according to their row_mixes.
 /// Throws setup_error unless there is one row_mix for each row and all views are in device memory; io_error if the
@@ -187,4 +187,4 @@ void dense_labels(const mixed_labels<Label>& labels, const tensor_view<float, 2>
          {.blocks = static_cast<unsigned>((count + kernel::threads - 1) / kernel::threads), .stream = stream});
 }
 
-}}  // namespace millrace
+}}   // namespace millrace

@@ -78,6 +78,6 @@ void dense_labels(const mixed_labels<Label>& labels, const tensor_view<float, 2>
   }
 }
 
-}}  // namespace millrace
+}}   // namespace millrace
 
 #include <millrace/simd/precise_end.inc>

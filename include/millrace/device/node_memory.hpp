@@ -47,7 +47,7 @@ class node_memory {
   const int process_;   // the process that owns the memory
 };
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail
 
 #ifndef MILLRACE_COMPILED
 #include <millrace/device/impl/node_memory.inl>

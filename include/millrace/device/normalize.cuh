@@ -69,8 +69,8 @@ struct interleaved_normalize {
   T* out;
   std::size_t count;
   unsigned head, units;
-  bool in_aligned;            // whether the input after the head is aligned
-  float scale[4], bias[4];    // of the channels from the first aligned element on
+  bool in_aligned;           // whether the input after the head is aligned
+  float scale[4], bias[4];   // of the channels from the first aligned element on
 
   MILLRACE_BOTH_SIDES void operator()(const auto& team) const {
     team.each([&](unsigned t) {
@@ -137,8 +137,8 @@ struct planar_normalize {
 
   const std::uint8_t* in;
   T* out;
-  std::size_t plane;                   // number of pixels in one image
-  unsigned units_of_image, units;      // one unit is Width pixels
+  std::size_t plane;                // number of pixels in one image
+  unsigned units_of_image, units;   // one unit is Width pixels
   float scale[4], bias[4];
 
   MILLRACE_BOTH_SIDES void operator()(const auto& team) const {
@@ -220,7 +220,7 @@ void launch_normalize(const normalize_job<T>& job, stream_view stream) {
   }
 }
 
-}  // namespace detail
+}   // namespace detail
 
 /// Queues the normalization of pixels, [B, H, W, 1 to 4] u8. The numbers are [B, H, W, C] or [B, C, H, W].
 /// Throws setup_error if the shapes do not match, an option is invalid, or a view is in host memory; io_error if a
@@ -242,4 +242,4 @@ void normalize(const tensor_view<const std::uint8_t, 4>& pixels, const tensor_vi
   }
 }
 
-}}  // namespace millrace
+}}   // namespace millrace

@@ -22,9 +22,7 @@
 
 #include <millrace/simd/precise_begin.inc>
 
-namespace millrace { inline namespace MILLRACE_ABI {
-
-namespace detail {
+namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 struct table_normalizer {
   template <class T>
@@ -42,9 +40,9 @@ struct table_normalizer {
   }
 };
 
-}  // namespace detail
+}   // namespace detail
 
-}}  // namespace millrace
+}}   // namespace millrace
 
 #include <millrace/simd/precise_end.inc>
 
@@ -59,7 +57,7 @@ template <detail::training_element T>
 void normalize(const tensor_view<const std::uint8_t, 4>& pixels, const tensor_view<T, 4>& numbers,
                const normalize_options& options = {}) {
   const auto job = detail::plan_normalize(pixels, numbers, options);
-  static_cast<void>(pixels.host());    // throws for a column in device memory and names it
+  static_cast<void>(pixels.host());   // throws for a column in device memory and names it
   static_cast<void>(numbers.host());
 #if defined __x86_64__ || defined __aarch64__
   if (detail::cpu_has_word_layer()) return detail::word_layer::normalize_all(job);
@@ -67,4 +65,4 @@ void normalize(const tensor_view<const std::uint8_t, 4>& pixels, const tensor_vi
   detail::table_normalizer::run(job);
 }
 
-}}  // namespace millrace
+}}   // namespace millrace

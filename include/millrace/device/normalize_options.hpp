@@ -55,8 +55,8 @@ normalize_job<T> plan_normalize(const tensor_view<const std::uint8_t, 4>& pixels
                                 const normalize_options& options) {
   const auto [images, height, width, channels] = pixels.shape;
   const bool planar = options.layout == image_layout::nchw;
-  const std::array<std::size_t, 4> expected =
-      planar ? std::array{images, channels, height, width} : std::array{images, height, width, channels};
+  const std::array<std::size_t, 4> expected = planar ? std::array{images, channels, height, width}
+                                                     : std::array{images, height, width, channels};
   if (channels < 1 || channels > 4)
     throw setup_error("the pixels for normalize have the wrong shape: got " + to_string(pixels.shape),
                       "Pass [B, H, W, 1 to 4]");
@@ -78,8 +78,8 @@ normalize_job<T> plan_normalize(const tensor_view<const std::uint8_t, 4>& pixels
   return job;
 }
 
-}  // namespace detail
+}   // namespace detail
 
-}}  // namespace millrace
+}}   // namespace millrace
 
 #include <millrace/simd/precise_end.inc>

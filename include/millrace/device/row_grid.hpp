@@ -92,9 +92,9 @@ void check_labels(const mixed_labels<Label>& labels, const tensor_view<float, 2>
                           ", expected one row of at least one class for each label",
                       "Pass labels of one batch, and [rows, classes] numbers");
   if (!(o.smoothing >= 0 && o.smoothing <= 1))
-    throw setup_error("the smoothing of dense labels is wrong: got " + std::to_string(o.smoothing) +
-                          ", expected 0 to 1",
-                      "Set the share to distribute over all classes, such as 0.1");
+    throw setup_error(
+        "the smoothing of dense labels is wrong: got " + std::to_string(o.smoothing) + ", expected 0 to 1",
+        "Set the share to distribute over all classes, such as 0.1");
 }
 
 /// Computes the values of dense labels: `off` for a class without a label, `off + weight * rest` for a label.
@@ -119,8 +119,8 @@ struct dense_numbers {
   }
 };
 
-}  // namespace detail
+}   // namespace detail
 
-}}  // namespace millrace
+}}   // namespace millrace
 
 #include <millrace/simd/precise_end.inc>

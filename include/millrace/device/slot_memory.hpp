@@ -36,4 +36,4 @@ inline void* allocate_slot(std::size_t bytes) {
 
 inline void free_slot(void* memory) noexcept { std::free(memory); }
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail

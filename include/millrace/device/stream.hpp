@@ -29,4 +29,4 @@ struct stream_view {
   constexpr operator CUstream_st*() const noexcept { return handle; }
 };
 
-}}  // namespace millrace
+}}   // namespace millrace

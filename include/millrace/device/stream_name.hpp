@@ -20,4 +20,4 @@ inline void name_stream([[maybe_unused]] stream_view stream, [[maybe_unused]] co
 #endif
 }
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail

@@ -141,7 +141,7 @@ struct shuffle_by_another_name {
   } buffer_size;
 };
 
-}  // namespace diagnose
+}   // namespace diagnose
 
 /// Converts to any type, so that a loop over a broken session adds no error.
 struct broken_batch {
@@ -191,7 +191,7 @@ using broken_after = broken_flow_of<added_columns<Stage>>;
 /// The result of a stage function that was called with a mistake.
 struct broken_stage : stage_tag {};
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail
 
 template <std::size_t Columns>
 struct std::tuple_size<millrace::detail::broken_batch_of<Columns>> : std::integral_constant<std::size_t, Columns> {};

@@ -16,4 +16,4 @@ namespace millrace { inline namespace MILLRACE_ABI {
 /// others.
 enum class exhausted : std::uint8_t { stop, repeat, reweight };
 
-}}  // namespace millrace
+}}   // namespace millrace

@@ -15,9 +15,8 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 /// A stage that creates new items. Stages that only select or reorder items do not.
 template <class Stage>
-concept creates_items = requires(const Stage& stage) { stage.callable; } || requires(const Stage& stage) {
-  stage.expanding;
-};
+concept creates_items = requires(const Stage& stage) { stage.callable; } ||
+                        requires(const Stage& stage) { stage.expanding; };
 template <class Item, class... Stages>
 using refusals_of = diagnose::refusals<Item, !(creates_items<Stages> || ...)>;
 
@@ -37,8 +36,7 @@ struct flow : detail::refusals_of<Item, Stages...> {
 /// Returns the flow with one more stage. Each stage type has these members:
 ///   template <class In> static constexpr diagnose::mistake mistake_on;   // mistake::none if it can follow In items
 ///   template <class In> using out = ...;                                 // the item type that it creates from In
-template <class Item, class Source, class... Stages,
-          follows<Item, !(detail::creates_items<Stages> || ...)> Stage>
+template <class Item, class Source, class... Stages, follows<Item, !(detail::creates_items<Stages> || ...)> Stage>
 constexpr auto operator|(flow<Item, Source, Stages...> before, Stage stage) {
   using next = flow<typename Stage::template out<Item>, Source, Stages..., Stage>;
   return next{{}, std::move(before.source), before.seed, append(std::move(before.stages), std::move(stage))};
@@ -59,4 +57,4 @@ constexpr broken_flow_of<Columns + added_columns<Thing>> operator|(broken_flow_o
   return {};
 }
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail

@@ -41,7 +41,7 @@ namespace detail {
 /// the inner mix, times the weight of the inner mix.
 source_weight weight_within(const source_weight& outer, const std::vector<source_weight>& of_inner, std::size_t inner);
 
-}  // namespace detail
+}   // namespace detail
 
 /// The weight of a source in a mix: constant, or a function of the position.
 class source_weight {
@@ -194,8 +194,8 @@ inline source_weight weight_within(const source_weight& outer, const std::vector
   return product;
 }
 
-}  // namespace detail
+}   // namespace detail
 
-}}  // namespace millrace
+}}   // namespace millrace
 
 #include <millrace/simd/precise_end.inc>

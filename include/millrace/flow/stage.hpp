@@ -100,7 +100,7 @@ constexpr decltype(auto) call_with_context(const F& f, In&& item, rng& random, s
 
 template <class F, class In>
 concept callable_on = std::invocable<const F&, In> || std::invocable<const F&, In, rng&> ||
-    std::invocable<const F&, In, scratch&> || std::invocable<const F&, In, rng&, scratch&>;
+                      std::invocable<const F&, In, scratch&> || std::invocable<const F&, In, rng&, scratch&>;
 
 /// True if `F` accepts an rng.
 template <class F, class In>
@@ -121,18 +121,14 @@ concept pushes_const = requires(const C& c, In in, any_emitter<typename C::outpu
   c.push(std::move(in), emit);
 };
 template <class C, class In>
-concept pushes = requires(C& c, In in, any_emitter<typename C::output>& emit) {
-  c.push(std::move(in), emit);
-};
+concept pushes = requires(C& c, In in, any_emitter<typename C::output>& emit) { c.push(std::move(in), emit); };
 template <class C>
-concept finishes = requires(C& c, any_emitter<typename C::output>& emit) {
-  c.finish(emit);
-};
+concept finishes = requires(C& c, any_emitter<typename C::output>& emit) { c.finish(emit); };
 template <class C, class In>
 concept bounds_outputs = requires(const C& c, const In& in) {
   { c.max_outputs(in) } -> std::convertible_to<std::size_t>;
 };
 
-}  // namespace detail
+}   // namespace detail
 
-}}  // namespace millrace
+}}   // namespace millrace

@@ -47,4 +47,4 @@ constexpr void for_each(const stage_list<Stages...>& list, const Visit& visit) {
   }
 }
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail

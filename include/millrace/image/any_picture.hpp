@@ -19,8 +19,8 @@ namespace millrace { inline namespace MILLRACE_ABI {
 
 /// Functions that recognize and read one more format in any_picture().
 struct picture_reader {
-  bool (*takes)(std::span<const std::byte> file) noexcept = nullptr;       ///< returns true if the file has this format
-  picture (*read)(bytes file, const jpeg_options& options) = nullptr;      ///< returns a plan of the full image
+  bool (*takes)(std::span<const std::byte> file) noexcept = nullptr;    ///< returns true if the file has this format
+  picture (*read)(bytes file, const jpeg_options& options) = nullptr;   ///< returns a plan of the full image
 };
 
 /// Options of any_picture().
@@ -33,7 +33,7 @@ struct any_picture_options {
 /// Throws data_error if the format is not supported or the file is invalid.
 picture any_picture(bytes data, const any_picture_options& options = {});
 
-}}  // namespace millrace
+}}   // namespace millrace
 
 #ifndef MILLRACE_COMPILED
 #include <millrace/image/impl/any_picture.inl>

@@ -37,7 +37,7 @@ class borrowed_guard {
   std::uint64_t checksum_ = 0;   // 0 if the bytes are not borrowed
 };
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail
 
 #ifndef MILLRACE_COMPILED
 #include <millrace/item/impl/borrowed_guard.inl>

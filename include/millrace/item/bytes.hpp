@@ -91,9 +91,7 @@ inline void poison([[maybe_unused]] block& b) noexcept {
   forbid_access(b.data(), b.capacity_bytes);
 }
 
-inline void show_to_readers([[maybe_unused]] block& b) noexcept {
-  allow_access(b.data(), b.capacity_bytes);
-}
+inline void show_to_readers([[maybe_unused]] block& b) noexcept { allow_access(b.data(), b.capacity_bytes); }
 
 /// Returns the size class for `bytes`. At most a quarter of a block is unused.
 constexpr std::size_t size_class_of(std::size_t bytes) noexcept {
@@ -134,7 +132,8 @@ void release_parts(block& b) noexcept;
 
 inline void release_block(block* b) noexcept {
   if (b->holders.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
-  if (b->parts > 0) [[unlikely]] release_parts(*b);
+  if (b->parts > 0) [[unlikely]]
+    release_parts(*b);
   const std::shared_ptr<pool_state> home = std::move(b->home);
   b->head = nullptr;
   b->entries_table = 0;
@@ -193,7 +192,7 @@ class counted_ref {
 
 using block_ref = counted_ref<block>;
 
-}  // namespace detail
+}   // namespace detail
 
 /// A view of bytes and a reference to the block that contains them; 40 bytes, cheap to copy.
 class bytes {
@@ -300,7 +299,7 @@ class block_pool {
   std::shared_ptr<detail::pool_state> state_;
 };
 
-}}  // namespace millrace
+}}   // namespace millrace
 
 #ifndef MILLRACE_COMPILED
 #include <millrace/item/impl/bytes.inl>

@@ -87,4 +87,4 @@ class item_or_error {
   content content_ = content::nothing;
 };
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail

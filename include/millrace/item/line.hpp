@@ -66,4 +66,4 @@ class line {
   std::string_view text_;
 };
 
-}}  // namespace millrace
+}}   // namespace millrace

@@ -41,14 +41,14 @@ enum class damage : std::uint8_t {
 /// How much damage a run accepts.
 struct damage_options {
   damage policy = damage::fail;
-  std::optional<std::uint64_t> at_most{};      ///< maximum number of damaged samples
-  double at_most_share = 0.01;                 ///< maximum damaged share of rows; checked from the 11th damaged row on
-  std::uint64_t in_a_row = 100;                ///< maximum number of consecutive damaged samples
-  std::uint64_t shards_at_most = 10;           ///< maximum number of lost shards; no other limit counts their samples
+  std::optional<std::uint64_t> at_most{};   ///< maximum number of damaged samples
+  double at_most_share = 0.01;              ///< maximum damaged share of rows; checked from the 11th damaged row on
+  std::uint64_t in_a_row = 100;             ///< maximum number of consecutive damaged samples
+  std::uint64_t shards_at_most = 10;        ///< maximum number of lost shards; no other limit counts their samples
   /// Prefix of the path of the quarantine list: with "run1/quarantine", rank 0 writes run1/quarantine-0.jsonl. If the
   /// prefix is empty, no list is written. The list has a line for each damaged sample (run/quarantine_list.hpp).
   std::string quarantine{};
-  std::vector<std::string> stages{};           ///< stages of which every exception counts as damage, such as "map 1"
+  std::vector<std::string> stages{};   ///< stages of which every exception counts as damage, such as "map 1"
 };
 
-}}  // namespace millrace
+}}   // namespace millrace

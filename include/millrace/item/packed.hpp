@@ -30,4 +30,4 @@ struct packed {
   }
 };
 
-}}  // namespace millrace
+}}   // namespace millrace

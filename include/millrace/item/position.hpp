@@ -97,17 +97,17 @@ struct position {
   std::uint64_t global_batch = 0;    ///< rows of a batch, summed over all ranks
   std::uint64_t epoch_batches = 0;   ///< batches of an epoch; 0 if an epoch is one pass, 2^64 - 1 if it is endless
   bool drop_last = true;
-  std::uint64_t data_set = 0;        ///< fingerprint of names, sizes and counts
-  std::uint64_t choice = 0;          ///< with an index: checksum of the choice; 0 if each sample is used once
-  std::uint32_t stride = 0;          ///< distance of the rows that are mixed with each other; 0 if rows are not mixed
-  std::uint64_t digest = 0;          ///< digest of the delivered samples: of this rank, or the sum over ranks
+  std::uint64_t data_set = 0;   ///< fingerprint of names, sizes and counts
+  std::uint64_t choice = 0;     ///< with an index: checksum of the choice; 0 if each sample is used once
+  std::uint32_t stride = 0;     ///< distance of the rows that are mixed with each other; 0 if rows are not mixed
+  std::uint64_t digest = 0;     ///< digest of the delivered samples: of this rank, or the sum over ranks
   // In all versions but 1 and 6:
-  std::uint64_t step = 0;            ///< number of batches of the run so far
+  std::uint64_t step = 0;   ///< number of batches of the run so far
   replay_point replay{};
-  std::uint32_t ranks = 0;           ///< number of ranks for which the point is valid; 0 for any number
-  std::uint32_t rank = 0;            ///< the rank for which the point is valid; `ranks` if valid for all ranks
+  std::uint32_t ranks = 0;   ///< number of ranks for which the point is valid; 0 for any number
+  std::uint32_t rank = 0;    ///< the rank for which the point is valid; `ranks` if valid for all ranks
   // In versions 4, 5, 7 and 8, which have no digest:
-  std::uint32_t times = 0;           ///< hash of the modification times of the files; 0 if unknown
+  std::uint32_t times = 0;   ///< hash of the modification times of the files; 0 if unknown
   // In versions 4, 5, 7 and 8, if the run packs samples into rows:
   /// The limits of the rows of pack() and pack_best_fit(), because the content of the rows depends on them.
   struct packing_limits {
@@ -117,8 +117,8 @@ struct position {
     friend bool operator==(const packing_limits&, const packing_limits&) = default;
   };
   packing_limits packing{};
-  digest_share share{};      ///< used only in versions 1 and 6
-  data_counts counts{};      ///< size of the data set
+  digest_share share{};   ///< used only in versions 1 and 6
+  data_counts counts{};   ///< size of the data set
 
   /// Returns whether the point belongs to a run with an index.
   bool has_index() const noexcept { return version == index_version || version == older_index_version; }
@@ -173,17 +173,16 @@ MILLRACE_RARE void for_each_field(Position& p, const Visit& visit) {
   visit(position_field{.name = "first"}, p.replay.first);
   visit(position_field{.name = "ranks", .max = narrow}, p.ranks);
   visit(position_field{.name = "rank", .max = narrow}, p.rank);
-  if (p.packs())
-    visit(position_field{.name = "held"}, p.replay.held);
+  if (p.packs()) visit(position_field{.name = "held"}, p.replay.held);
 }
 
 inline constexpr position_field choice_field{.name = "choice", .hexadecimal = true, .min = 1};
-inline constexpr position_field stride_field{.name = "stride", .max = std::numeric_limits<std::uint32_t>::max(),
-                                             .min = 1};
+inline constexpr position_field stride_field{
+    .name = "stride", .max = std::numeric_limits<std::uint32_t>::max(), .min = 1};
 inline constexpr position_field packed_row_field{.name = "packed_row", .min = 1};
 inline constexpr position_field open_rows_field{.name = "open_rows", .min = 1};
-inline constexpr position_field shares_field{.name = "shares", .max = std::numeric_limits<std::uint32_t>::max(),
-                                             .min = 2};
+inline constexpr position_field shares_field{
+    .name = "shares", .max = std::numeric_limits<std::uint32_t>::max(), .min = 2};
 inline constexpr position_field shards_field{.name = "shards", .min = 1};
 inline constexpr position_field samples_field{.name = "samples", .min = 1};
 inline constexpr std::string_view position_mark = "millrace";
@@ -212,7 +211,7 @@ class position_reader {
   std::string_view text_, left_;
 };
 
-}  // namespace detail
+}   // namespace detail
 
 /// Returns the resume point as one line of text. The comment at the top of this header describes the format.
 std::string to_text(const position& p);
@@ -229,9 +228,9 @@ std::string counts_text(const data_counts& counts);
 /// differences. Does not compare the progress of the two runs (epoch, position, digest), nor the times of their files.
 void check_same(const position& from, const position& current);
 
-}  // namespace detail
+}   // namespace detail
 
-}}  // namespace millrace
+}}   // namespace millrace
 
 #ifndef MILLRACE_COMPILED
 #include <millrace/item/impl/position.inl>

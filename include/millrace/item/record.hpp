@@ -66,7 +66,7 @@ using head_ref = counted_ref<const record_head>;
 /// Joins records; defined in item/record_builder.hpp.
 struct record_join;
 
-}  // namespace detail
+}   // namespace detail
 
 /// One sample of a shard.
 class record {
@@ -199,7 +199,7 @@ class record {
   detail::head_ref head_;
 };
 
-}}  // namespace millrace
+}}   // namespace millrace
 
 #ifndef MILLRACE_COMPILED
 #include <millrace/item/impl/record.inl>

@@ -73,8 +73,8 @@ namespace detail {
 /// copied.
 /// Cost: one small block, about 0.1 us.
 struct record_join {
-  std::span<const record> parts;                 ///< the first is not empty; an empty record adds no fields
-  std::span<const std::string> prefixes = {};    ///< prefix of the field names of each part; missing prefixes are empty
+  std::span<const record> parts;                ///< the first is not empty; an empty record adds no fields
+  std::span<const std::string> prefixes = {};   ///< prefix of the field names of each part; missing prefixes are empty
 
   /// Returns the joined record, in a block of `pool`.
   record run(block_pool& pool) const;
@@ -85,9 +85,9 @@ struct record_join {
   }
 };
 
-}  // namespace detail
+}   // namespace detail
 
-}}  // namespace millrace
+}}   // namespace millrace
 
 #ifndef MILLRACE_COMPILED
 #include <millrace/item/impl/record_builder.inl>

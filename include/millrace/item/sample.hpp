@@ -30,7 +30,7 @@ constexpr std::uint64_t child_id(std::uint64_t parent, std::uint64_t child) noex
 
 /// The location of a sample in the data set.
 struct located_sample {
-  std::uint64_t shard = 0;    ///< ordinal in the user's list
+  std::uint64_t shard = 0;   ///< ordinal in the user's list
   std::uint64_t index = 0;   ///< number of the sample in the shard, from 0, as in the index file
 
   /// Returns the identity of the sample.
@@ -66,11 +66,11 @@ struct sample {
   [[no_unique_address]] item_or_error<T> item{};
   kind what = kind::item;
   std::uint64_t epoch : 48 = 0;
-  std::uint64_t pass = 0;     ///< number of the pass through the data set; the epoch of the rng
+  std::uint64_t pass = 0;   ///< number of the pass through the data set; the epoch of the rng
   std::uint64_t id = 0;
-  std::uint64_t digest = 0;   ///< added to the digest of the run, if the run has one
-  std::uint64_t ordinal = 0;    ///< ordinal of the source's sample in its pass; the same in derived items
-  std::uint64_t held = 0;     ///< tokens in the packing stage when the source's sample arrived
+  std::uint64_t digest = 0;    ///< added to the digest of the run, if the run has one
+  std::uint64_t ordinal = 0;   ///< ordinal of the source's sample in its pass; the same in derived items
+  std::uint64_t held = 0;      ///< tokens in the packing stage when the source's sample arrived
   record origin{};
 
   /// Sets the origin from the item, if the item has an origin. Call it before the item is moved away.
@@ -91,7 +91,8 @@ std::size_t held_bytes_of(const T& item) noexcept {
     using element = std::remove_cvref_t<decltype(*item.data())>;
     std::size_t bytes = sizeof(T);
     if constexpr (std::is_trivially_copyable_v<element>) bytes += item.size() * sizeof(element);
-    else for (std::size_t i = 0; i < item.size(); ++i) bytes += held_bytes_of(item.data()[i]);
+    else
+      for (std::size_t i = 0; i < item.size(); ++i) bytes += held_bytes_of(item.data()[i]);
     return bytes;
   } else {
     return sizeof(T);
@@ -111,4 +112,4 @@ void prefetch_held_bytes([[maybe_unused]] const sample<T>& s) noexcept {
     if (s.item) s.item->prefetch_held_bytes();
 }
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail

@@ -58,7 +58,7 @@ T parse_scalar(std::string_view text, std::string_view field = {}) {
   }
 }
 
-}  // namespace detail
+}   // namespace detail
 
 /// Returns the integer in a text, such as a key. Throws data_error if it is not an integer or does not fit into T.
 template <detail::integer_scalar T>
@@ -71,7 +71,7 @@ T real(std::string_view text) {
   return detail::parse_scalar<T>(text);
 }
 
-}}  // namespace millrace
+}}   // namespace millrace
 
 #ifndef MILLRACE_COMPILED
 #include <millrace/item/impl/scalar.inl>

@@ -69,9 +69,9 @@ Tensor rendered(const Plan& plan, const Shape& shape) {
   return values;
 }
 
-}  // namespace detail
+}   // namespace detail
 
-}}  // namespace millrace
+}}   // namespace millrace
 
 #ifndef MILLRACE_COMPILED
 #include <millrace/item/impl/scratch.inl>

@@ -140,9 +140,7 @@ class launcher_reader {
     return w;
   }
 
-  static bool agree(const world& a, const world& b) noexcept {
-    return a.rank == b.rank && a.size == b.size;
-  }
+  static bool agree(const world& a, const world& b) noexcept { return a.rank == b.rank && a.size == b.size; }
 
   MILLRACE_RARE static launcher launcher_named(std::string_view name) {
     for (const launcher& l : launchers)
@@ -182,9 +180,9 @@ class launcher_reader {
 
   MILLRACE_RARE void check_below(const char* rank, const char* world_size) const {
     if (number(rank) >= number(world_size))
-      throw setup_error(std::string(rank) + "=" + getenv_(rank) + " is not less than " + world_size + "=" +
-                            getenv_(world_size),
-                        hint());
+      throw setup_error(
+          std::string(rank) + "=" + getenv_(rank) + " is not less than " + world_size + "=" + getenv_(world_size),
+          hint());
   }
 
   MILLRACE_RARE bool inside_srun_step() const {
@@ -219,9 +217,9 @@ world world_by_default();
 /// environment. Returns 1 if the number is unknown.
 std::size_t processes_of_machine(const world& mine) noexcept;
 
-}  // namespace detail
+}   // namespace detail
 
-}}  // namespace millrace
+}}   // namespace millrace
 
 #ifndef MILLRACE_COMPILED
 #include <millrace/item/impl/world.inl>

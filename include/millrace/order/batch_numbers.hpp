@@ -25,11 +25,11 @@ struct batch_number {
 
 /// The state of a run when its session starts, from which the numbers of all later batches follow.
 struct batch_numbers {
-  std::uint64_t first_epoch = 0;     ///< epoch of the resume point
-  std::uint64_t first_batch = 0;     ///< batches of first_epoch that were delivered before the resume point
+  std::uint64_t first_epoch = 0;   ///< epoch of the resume point
+  std::uint64_t first_batch = 0;   ///< batches of first_epoch that were delivered before the resume point
   /// Batches of an epoch. 0 if an epoch is one pass over the data, whose length is known only at its end.
   std::uint64_t epoch_batches = 0;
-  std::size_t rows = 1;              ///< rows of a full batch of one rank
+  std::size_t rows = 1;   ///< rows of a full batch of one rank
   world mine{};
   /// Distance between the two rows of a mixed pair (mixup, cutmix), in rows over all ranks. 0 if rows are not mixed.
   std::size_t stride = 0;
@@ -55,4 +55,4 @@ struct batch_numbers {
   std::size_t own_stride() const noexcept { return stride / mine.size; }
 };
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail

@@ -49,10 +49,10 @@ struct exact_order_options {
   std::uint64_t seed = 0;
   std::vector<std::uint64_t> counts{};   ///< samples of each shard, in the order of the user's list
   bool shuffled = true;
-  std::size_t window = 8192;          ///< shuffle window in samples, over all lanes
-  std::size_t lanes = 0;              ///< number of lanes; 0 for automatic_lanes()
-  std::size_t global_batch = 1;       ///< rows of a batch over all ranks
-  bool drop_last = true;              ///< drops the samples of an exact pass that do not fill a batch
+  std::size_t window = 8192;      ///< shuffle window in samples, over all lanes
+  std::size_t lanes = 0;          ///< number of lanes; 0 for automatic_lanes()
+  std::size_t global_batch = 1;   ///< rows of a batch over all ranks
+  bool drop_last = true;          ///< drops the samples of an exact pass that do not fill a batch
   /// Whether each pass is a uniform permutation if the window covers the data set. If false, samples are shuffled
   /// inside lanes even then, as resume points of version 1 require.
   bool permutes = true;
@@ -162,7 +162,7 @@ class exact_order {
   std::uint64_t lane_window_ = 0;   // in 1/65536 of a sample
 };
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail
 
 #ifndef MILLRACE_COMPILED
 #include <millrace/order/impl/exact_order.inl>

@@ -91,7 +91,7 @@ class lane_cursor {
   std::vector<open_lane> lanes_;
 };
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail
 
 #ifndef MILLRACE_COMPILED
 #include <millrace/order/impl/lane_cursor.inl>

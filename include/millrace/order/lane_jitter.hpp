@@ -96,7 +96,7 @@ class lane_walk {
   std::uint64_t ordinal_ = 0;
 };
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail
 
 #ifndef MILLRACE_COMPILED
 #include <millrace/order/impl/lane_jitter.inl>

@@ -88,4 +88,4 @@ class mix_cursor {
   std::uint64_t in_period_ = 0, phase_left_ = 0;
 };
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail

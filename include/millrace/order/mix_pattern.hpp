@@ -94,7 +94,7 @@ class mix_pattern {
   std::vector<std::uint16_t> sources_;   // one period
 };
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail
 
 #ifndef MILLRACE_COMPILED
 #include <millrace/order/impl/mix_pattern.inl>

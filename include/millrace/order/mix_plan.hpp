@@ -33,10 +33,10 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 struct mix_plan_options {
   std::vector<mix_source_spec> sources{};
   exhausted on_exhausted = exhausted::stop;
-  std::size_t lanes = 0;              ///< lanes of each source; 0 for automatic_lanes() of that source
-  bool permutes = true;               ///< whether a window that covers a source permutes it uniformly
-  std::size_t global_batch = 1;       ///< rows of a batch over all ranks
-  bool drop_last = true;              ///< whether to drop a short last batch; only with stop and reweight
+  std::size_t lanes = 0;          ///< lanes of each source; 0 for automatic_lanes() of that source
+  bool permutes = true;           ///< whether a window that covers a source permutes it uniformly
+  std::size_t global_batch = 1;   ///< rows of a batch over all ranks
+  bool drop_last = true;          ///< whether to drop a short last batch; only with stop and reweight
   std::uint64_t epoch_batches = exact_order_options::exact_pass;   ///< a number or endless; used only with repeat
 };
 
@@ -139,7 +139,7 @@ class mix_plan {
   std::uint64_t positions_ = 0, dropped_ = 0;
 };
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail
 
 #ifndef MILLRACE_COMPILED
 #include <millrace/order/impl/mix_plan.inl>

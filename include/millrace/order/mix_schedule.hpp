@@ -128,7 +128,7 @@ class mix_schedule {
   mutable std::size_t oldest_counted_ = 0;
 };
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail
 
 #ifndef MILLRACE_COMPILED
 #include <millrace/order/impl/mix_schedule.inl>

@@ -60,9 +60,9 @@ class pass_layout {
  public:
   struct options {
     std::span<const std::uint64_t> counts{};   ///< number of samples in each shard; read during construction only
-    std::vector<std::size_t> shards{};   ///< the shards in the order of the pass
-    std::uint64_t dropped = 0;   ///< number of samples that are not delivered
-    std::uint64_t dropped_at = 0;   ///< number of delivered samples before the dropped samples
+    std::vector<std::size_t> shards{};         ///< the shards in the order of the pass
+    std::uint64_t dropped = 0;                 ///< number of samples that are not delivered
+    std::uint64_t dropped_at = 0;              ///< number of delivered samples before the dropped samples
   };
 
   pass_layout() = default;
@@ -103,7 +103,7 @@ class pass_layout {
   std::uint64_t dropped_ = 0, dropped_at_ = 0;
 };
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail
 
 #ifndef MILLRACE_COMPILED
 #include <millrace/order/impl/pass_layout.inl>

@@ -36,8 +36,8 @@ class shard_order {
     std::size_t window = 1;   ///< shuffle window in samples
     std::size_t lane = 0;     ///< lane l owns shards l, l + lanes, l + 2 * lanes, ... of the epoch's order
     std::size_t lanes = 1;
-    bool permutes = true;       ///< whether an epoch of at most `window` samples is permuted uniformly
-    bool equal_epochs = false;  ///< all epochs have the same samples
+    bool permutes = true;        ///< whether an epoch of at most `window` samples is permuted uniformly
+    bool equal_epochs = false;   ///< all epochs have the same samples
   };
 
   explicit shard_order(options o) : options_(o) {}
@@ -167,11 +167,11 @@ class jitter_order {
     order_.start(length_, std::move(all));
   }
   MILLRACE_RARE setup_error released_error() const {
-    return setup_error("the shuffle window covers the data set and exceeds the memory: got a window of " +
-                           std::to_string(plan_->settings().window) + " for a pass of " + std::to_string(length_) +
-                           " samples, expected a smaller window or more memory",
-                       "Set shuffle's .window below " + std::to_string(length_) +
-                           ", or raise session_options::memory_bytes");
+    return setup_error(
+        "the shuffle window covers the data set and exceeds the memory: got a window of " +
+            std::to_string(plan_->settings().window) + " for a pass of " + std::to_string(length_) +
+            " samples, expected a smaller window or more memory",
+        "Set shuffle's .window below " + std::to_string(length_) + ", or raise session_options::memory_bytes");
   }
 
   const shard_order* plan_;
@@ -182,11 +182,11 @@ class jitter_order {
   std::uint64_t length_ = 0;   // number of samples of the last completed epoch
   std::uint64_t epoch_ = 0;
   bool ended_ = false;
-  bool withholds_ = false;     // no sample is ready until more than a window has arrived or the epoch has ended
-  bool released_ = false;      // release() ended the withholding, because memory was short
+  bool withholds_ = false;   // no sample is ready until more than a window has arrived or the epoch has ended
+  bool released_ = false;    // release() ended the withholding, because memory was short
 };
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail
 
 #ifndef MILLRACE_COMPILED
 #include <millrace/order/impl/shard_order.inl>

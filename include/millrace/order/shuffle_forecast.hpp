@@ -60,15 +60,13 @@ class shuffle_forecast {
   std::optional<std::size_t> window_within(double excess) const;
 
  private:
-  static constexpr std::size_t draws = 100'000;         // random samples for one estimate
+  static constexpr std::size_t draws = 100'000;        // random samples for one estimate
   static constexpr std::size_t max_places = 500'000;   // shards in all layouts together
 
   std::vector<std::size_t> as_listed() const;
   static rng stream(std::size_t round, std::uint64_t purpose) noexcept;
 
-  double share_of(const exact_order& plan) const {
-    return plan.permutes() ? ideal_share() : mean_share(plan);
-  }
+  double share_of(const exact_order& plan) const { return plan.permutes() ? ideal_share() : mean_share(plan); }
   double mean_share(const exact_order& plan) const;
 
   /// The rows of a batch that one rank has in one lane: the ordinals ordinal, ordinal + step, ... (`rows` numbers).
@@ -113,7 +111,7 @@ class shuffle_forecast {
   std::size_t rows_ = 1, rounds_ = 1;
 };
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail
 
 #ifndef MILLRACE_COMPILED
 #include <millrace/order/impl/shuffle_forecast.inl>

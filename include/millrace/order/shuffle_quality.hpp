@@ -51,7 +51,7 @@ class shuffle_quality {
   shuffle_statistics statistics_;
 };
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail
 
 #ifndef MILLRACE_COMPILED
 #include <millrace/order/impl/shuffle_quality.inl>

@@ -78,4 +78,4 @@ class sliding_jitter {
   std::uint64_t arrived_ = 0;
 };
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail

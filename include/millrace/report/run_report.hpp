@@ -34,14 +34,14 @@ struct run_report {
   flow_statistics statistics{};
   verdict conclusion{};
   std::vector<knob_gain> gains{};   ///< in descending order; among equal gains, upper bounds are last
-  std::vector<point> scaling{};   ///< in order of workers; measured for the run's number, predicted for other numbers
+  std::vector<point> scaling{};     ///< in order of workers; measured for the run's number, predicted for other numbers
   std::vector<checked_prediction> predictions{};
   timeline events{};
-  picture_statistics pictures{};       ///< since the start of the run, like `counts`
-  std::vector<event_count> counts{};    ///< events that are not errors: skipped, accepted
+  picture_statistics pictures{};                              ///< since the start of the run, like `counts`
+  std::vector<event_count> counts{};                          ///< events that are not errors: skipped, accepted
   std::vector<std::pair<std::string, std::string>> facts{};   ///< machine, versions, digest
   std::string title = "millrace run";
-  run_origin origin{};              ///< empty unless set; report_of(session) sets run_origin::now()
+  run_origin origin{};   ///< empty unless set; report_of(session) sets run_origin::now()
 };
 
 /// Returns the report for a window of a run. Judges the window, predicts gains and simulates the run in a few
@@ -56,9 +56,9 @@ void measure_receiving_if_useful(flow_statistics& f);
 /// Adds the event counts of the complete run, such as run.stats().counts, to a report.
 void add_counts(run_report& r, const std::vector<event_count>& counts);
 
-}  // namespace detail
+}   // namespace detail
 
-}}  // namespace millrace
+}}   // namespace millrace
 
 #ifndef MILLRACE_COMPILED
 #include <millrace/report/impl/run_report.inl>

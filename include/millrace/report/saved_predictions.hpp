@@ -31,14 +31,14 @@ kept_settings settings_of(const flow_statistics& f);
 /// Returns the predictions of a run as the text of a .predictions file.
 std::string predictions_text(const run_report& r);
 
-}  // namespace detail
+}   // namespace detail
 
 /// Compares this run with the predictions of an earlier run. Adds the predictions with the settings of this run to
 /// r.predictions. `earlier` is the path that the earlier run passed to write_reports(). Throws io_error if the file of
 /// predictions cannot be read, and data_error if the file is invalid.
 void compare_with(const std::string& earlier, run_report& r);
 
-}}  // namespace millrace
+}}   // namespace millrace
 
 #ifndef MILLRACE_COMPILED
 #include <millrace/report/impl/saved_predictions.inl>

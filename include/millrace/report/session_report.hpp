@@ -26,7 +26,7 @@ run_report report_of(const session<Columns...>& run) {
   return detail::report_of_run(detail::session_access::engine(run).core());
 }
 
-}}  // namespace millrace
+}}   // namespace millrace
 
 #ifndef MILLRACE_COMPILED
 #include <millrace/report/impl/session_report.inl>

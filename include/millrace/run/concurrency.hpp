@@ -47,7 +47,7 @@ class concurrency {
   owner<autotuner> tuner_;
 };
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail
 
 #ifndef MILLRACE_COMPILED
 #include <millrace/run/impl/concurrency.inl>

@@ -74,9 +74,9 @@ class damage_account {
   std::atomic<std::uint64_t> replaced_{0}, masked_{0}, lost_shards_{0};
 };
 
-}  // namespace detail
+}   // namespace detail
 
-}}  // namespace millrace
+}}   // namespace millrace
 
 #ifndef MILLRACE_COMPILED
 #include <millrace/run/impl/damage_account.inl>

@@ -99,8 +99,7 @@ class engine final : public batch_engine<Batch> {
   using layout = typename columns_of<typename Flow::item>::type;
 
  public:
-  engine(Flow flow, const session_options& options)
-      : engine(std::move(flow), facts_of(flow), options) {}
+  engine(Flow flow, const session_options& options) : engine(std::move(flow), facts_of(flow), options) {}
 
   ~engine() override {
     core_.wait_for_calls();
@@ -117,7 +116,10 @@ class engine final : public batch_engine<Batch> {
   }
   /// Returns the read meter of the source, or null if the source has none.
   const read_meter* reads() const {
-    if constexpr (requires { { source_.reads() } -> std::convertible_to<const read_meter&>; }) return &source_.reads();
+    if constexpr (requires {
+                    { source_.reads() } -> std::convertible_to<const read_meter&>;
+                  })
+      return &source_.reads();
     else return nullptr;
   }
 
@@ -148,7 +150,7 @@ class engine final : public batch_engine<Batch> {
   owner<read_stage> read_stage_;
 };
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail
 
 #ifndef MILLRACE_COMPILED
 #include <millrace/run/impl/engine.inl>

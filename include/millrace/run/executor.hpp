@@ -49,4 +49,4 @@ class executor {
   virtual unsigned concurrency() const noexcept = 0;
 };
 
-}}  // namespace millrace
+}}   // namespace millrace

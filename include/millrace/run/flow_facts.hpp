@@ -38,12 +38,12 @@ struct flow_facts {
   /// Whether an index determines the order. Before is_planned() (run/session_order.hpp) is called: whether an index may
   /// determine the order.
   bool has_index = false;
-  std::size_t window = 0;            ///< samples in the window of a shuffle directly after the source; 0 without one
-  std::uint64_t take = endless;      ///< maximum of samples per pass, set by a take() directly after the source
+  std::size_t window = 0;         ///< samples in the window of a shuffle directly after the source; 0 without one
+  std::uint64_t take = endless;   ///< maximum of samples per pass, set by a take() directly after the source
   bool one_row_per_sample = true, packs = false, buckets = false, takes = false, joins_samples = false;
-  position::packing_limits packing{};          ///< the limits of the last packing stage
+  position::packing_limits packing{};   ///< the limits of the last packing stage
   replay_start from = replay_start::sample;
-  std::size_t rows = 1;              ///< rows per batch
+  std::size_t rows = 1;   ///< rows per batch
   bool drop_last = true, pad_last = false, allow_empty = false;
   std::optional<std::size_t> stride{};   ///< mix_rows_options::stride
 };
@@ -71,13 +71,13 @@ struct source_facts {
   std::uint64_t data_set;   ///< the result of fingerprint_of()
   std::uint32_t times;      ///< the result of times_of()
   std::size_t max_lanes;
-  bool same_every_pass;     ///< whether all passes have the same samples
+  bool same_every_pass;         ///< whether all passes have the same samples
   std::string why_streamed{};   ///< the reason why the source has no index; may be empty
 };
 /// Returns a run over a source without an index.
 owner<replayed_run> replayed_run_for(const flow_facts& f, const planning_options& o, source_facts source);
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail
 
 #ifndef MILLRACE_COMPILED
 #include <millrace/run/impl/flow_facts.inl>

@@ -26,11 +26,11 @@ struct memory_budget {
   bool device_memory_apart = false;   ///< whether device slots are in GPU memory, outside the budget
   std::size_t batch_rows = 0;
   std::size_t read_ahead_bytes = 0;
-  std::size_t chunk_bytes = 0;     ///< bytes of one read; the last sample of a read may exceed this size
-  std::size_t chunk_samples = 0;   ///< maximum number of samples of one read
-  std::size_t window = 0;    ///< samples of the shuffle window
-  bool withholds = false;    ///< whether the complete window is in memory at the start of the run
-  double sample_bytes = 0;   ///< mean encoded size of the samples read so far
+  std::size_t chunk_bytes = 0;      ///< bytes of one read; the last sample of a read may exceed this size
+  std::size_t chunk_samples = 0;    ///< maximum number of samples of one read
+  std::size_t window = 0;           ///< samples of the shuffle window
+  bool withholds = false;           ///< whether the complete window is in memory at the start of the run
+  double sample_bytes = 0;          ///< mean encoded size of the samples read so far
   std::size_t neighbor_bytes = 0;   ///< bytes of small samples that are read early, with their neighbors
 
   /// Returns the default number of batches to prefetch on the host, from 2 to 16. The number is higher for small
@@ -60,7 +60,7 @@ struct memory_budget {
   std::size_t other_bytes() const noexcept;   // all bytes except the bytes of the window
 };
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail
 
 #ifndef MILLRACE_COMPILED
 #include <millrace/run/impl/memory_budget.inl>

@@ -49,9 +49,8 @@ template <class Stage>
 inline constexpr bool is_bucket = requires { typename Stage::bucket_mark; };
 
 template <class Stage>
-inline constexpr bool one_row_per_sample =
-    !is_filter<Stage> && !is_expand<Stage> && !is_bucket<Stage> && !std::is_same_v<Stage, shuffle_stage> &&
-    !std::is_same_v<Stage, take_stage>;
+inline constexpr bool one_row_per_sample = !is_filter<Stage> && !is_expand<Stage> && !is_bucket<Stage> &&
+                                           !std::is_same_v<Stage, shuffle_stage> && !std::is_same_v<Stage, take_stage>;
 
 /// Returns the points at which the stage stores no items: after each sample, at the end of each pass, or only at the
 /// start of the run. `Now` is the type of the items that the stage receives.
@@ -96,8 +95,8 @@ struct pipeline_builder_options {
   bool keeps_older_order = false;                ///< as planned_run::keeps_older_order()
   batch_boundaries boundaries{};
   batch_numbers numbers{};
-  sample_names* names = nullptr;                 ///< null if batches have no keys
-  const damage_rule* damaged = nullptr;          ///< null if damage is an error
+  sample_names* names = nullptr;          ///< null if batches have no keys
+  const damage_rule* damaged = nullptr;   ///< null if damage is an error
 };
 
 /// The segments of a session, independent of their types.
@@ -180,7 +179,7 @@ class pipeline_builder : public built_segments {
   /// next map.
   template <class In, class Now, class... Maps, class First, class... Rest>
   [[gnu::cold]] sample_sink<In>& next(stage_list<Maps...>&& maps, map_entry begun, map_entry here,
-                        stage_list<First, Rest...>&& stages) {
+                                      stage_list<First, Rest...>&& stages) {
     First& stage = stages.first;
     auto& rest = stages.rest;
     if constexpr (is_map<First>) {
@@ -209,11 +208,13 @@ class pipeline_builder : public built_segments {
       const std::size_t size = rest.first.options.size;
       return add_serial<In, Now>(
           std::move(maps), begun, here,
-          typename First::template serial<Now>(stage.options,
-                                               {.max_rows = size, .max_bytes = options_.shuffle_bytes}),
+          typename First::template serial<Now>(stage.options, {.max_rows = size, .max_bytes = options_.shuffle_bytes}),
           std::move(rest), &passages_.add("bucket", {.may_buffer = true}));
     } else if constexpr (std::is_same_v<First, shuffle_stage>) {
-      const shard_order order({.seed = options_.seed, .shards = 1, .shuffled = true, .window = stage.options.window,
+      const shard_order order({.seed = options_.seed,
+                               .shards = 1,
+                               .shuffled = true,
+                               .window = stage.options.window,
                                .permutes = !options_.keeps_older_order});
       return add_serial<In, Now>(std::move(maps), begun, here, shuffling<Now>(order, options_.shuffle_bytes),
                                  std::move(rest), nullptr);
@@ -233,9 +234,12 @@ class pipeline_builder : public built_segments {
     auto& after = next<typename segment::output, typename segment::output>(stage_list<>{}, here, here, std::move(rest));
     const worker_counts s = workers_for(own_threads_of(maps));
     return emplace<segment>(maps_type(begun, std::move(maps)), std::move(expanding),
-                         typename segment::options{.max_workers = s.count, .workers = s.workers,
-                                                   .capacity = 32 * s.count, .names = options_.names,
-                                                   .passage = &passage}, after)
+                            typename segment::options{.max_workers = s.count,
+                                                      .workers = s.workers,
+                                                      .capacity = 32 * s.count,
+                                                      .names = options_.names,
+                                                      .passage = &passage},
+                            after)
         .entrance();
   }
 
@@ -245,28 +249,28 @@ class pipeline_builder : public built_segments {
     follows_segment_ = true;
     auto& after = next<typename Stage::output, typename Stage::output>(stage_list<>{}, here, here, std::move(rest));
     using segment = serial_segment<Now, Stage>;
-    auto& serial =
-        emplace<segment>(std::move(stage),
-                      typename segment::options{.capacity = 64, .threaded = options_.workers > 0,
-                                                .passage = passage}, after)
-            .entrance();
+    auto& serial = emplace<segment>(
+                       std::move(stage),
+                       typename segment::options{.capacity = 64, .threaded = options_.workers > 0, .passage = passage},
+                       after)
+                       .entrance();
     if constexpr (sizeof...(Maps) == 0) {
       return serial;
     } else {
       using maps_type = fused_maps<In, Maps...>;
       using maps_only = parallel_segment<maps_type, no_expanding_stage>;
       const worker_counts s = workers_for(own_threads_of(maps));
-      return emplace<maps_only>(maps_type(begun, std::move(maps)), no_expanding_stage{},
-                             typename maps_only::options{
-                                 .max_workers = s.count, .workers = s.workers, .capacity = 32 * s.count},
-                             serial)
+      return emplace<maps_only>(
+                 maps_type(begun, std::move(maps)), no_expanding_stage{},
+                 typename maps_only::options{.max_workers = s.count, .workers = s.workers, .capacity = 32 * s.count},
+                 serial)
           .entrance();
     }
   }
 
   template <class In, class... Maps>
   [[gnu::cold]] sample_sink<In>& add_batch(stage_list<Maps...>&& maps, map_entry begun, const batch_options& o,
-                             typename mixer::options mixing) {
+                                           typename mixer::options mixing) {
     using maps_type = fused_maps<In, Maps...>;
     using segment = batch_segment<maps_type, Columns>;
     const unsigned own_threads = own_threads_of(maps);
@@ -284,8 +288,11 @@ class pipeline_builder : public built_segments {
     typename Mixer::options result{};
     const auto read = [&](const auto& stage) {
       if constexpr (mixes_rows<std::remove_cvref_t<decltype(stage)>>)
-        result = typename Mixer::options{.rule = stage.rule(), .settings = stage.options, .seed = options_.seed,
-                                       .stage = here.first_random_stage, .numbers = options_.numbers};
+        result = typename Mixer::options{.rule = stage.rule(),
+                                         .settings = stage.options,
+                                         .seed = options_.seed,
+                                         .stage = here.first_random_stage,
+                                         .numbers = options_.numbers};
     };
     for_each(after_batch, read);
     return result;
@@ -295,14 +302,13 @@ class pipeline_builder : public built_segments {
   template <class... Maps>
   static unsigned own_threads_of(const stage_list<Maps...>& maps) {
     if constexpr (sizeof...(Maps) == 0) return 0;
-    else
-      return std::max(maps.first.options.blocking ? maps.first.options.threads : 0u, own_threads_of(maps.rest));
+    else return std::max(maps.first.options.blocking ? maps.first.options.threads : 0u, own_threads_of(maps.rest));
   }
 
   const Columns* layout_ = nullptr;
 };
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail
 
 #ifndef MILLRACE_COMPILED
 #include <millrace/run/impl/pipeline_builder.inl>

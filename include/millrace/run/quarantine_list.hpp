@@ -36,13 +36,13 @@ namespace millrace { inline namespace MILLRACE_ABI {
 
 /// A sample that cannot be used, and the reason. Without a key, the entry describes a shard with unreadable samples.
 struct damaged_sample {
-  std::string shard{};   ///< path of the shard
-  std::string key{};     ///< key of the sample; empty for a note about the shard
+  std::string shard{};                                    ///< path of the shard
+  std::string key{};                                      ///< key of the sample; empty for a note about the shard
   std::uint64_t offset_bytes = error_location::unknown;   ///< offset in the shard; left out if unknown
   std::uint64_t position = error_location::unknown;       ///< position in the run's order; left out if unknown
   std::uint64_t epoch = error_location::unknown;          ///< epoch of the detection; left out if unknown
-  std::string stage{};    ///< stage that detected the damage
-  std::string reason{};   ///< description of the damage
+  std::string stage{};                                    ///< stage that detected the damage
+  std::string reason{};                                   ///< description of the damage
 };
 
 /// A file with one line for each damaged sample.
@@ -69,7 +69,7 @@ class quarantine_list {
   std::set<std::string> entries_;
 };
 
-}}  // namespace millrace
+}}   // namespace millrace
 
 #ifndef MILLRACE_COMPILED
 #include <millrace/run/impl/quarantine_list.inl>

@@ -164,8 +164,7 @@ class run_core {
   static void without_memory_skip(const Act& act) {
     try {
       act();
-    } catch (const std::bad_alloc&) {
-    }
+    } catch (const std::bad_alloc&) {}
   }
   void end_of_run();
   [[noreturn]] void fail(std::exception_ptr why);
@@ -192,14 +191,14 @@ class run_core {
   std::size_t slot_bytes_ = 0;
   std::string description_;
   std::vector<notice> start_notices_;   // added by allocate(), sent by report_start()
-  std::atomic<bool> started_{false};            // true if waits() may query all nodes
-  std::atomic<bool> called_{false};   // true while a call of the trainer is active
+  std::atomic<bool> started_{false};    // true if waits() may query all nodes
+  std::atomic<bool> called_{false};     // true while a call of the trainer is active
   bool down_ = false;
 
   // Used by the trainer only.
   batch_lease returned_batch_;
   std::uint64_t next_batch_ = 0;
-  bool step_ended_ = false;   // true if wait_at_most() has already ended the training step
+  bool step_ended_ = false;              // true if wait_at_most() has already ended the training step
   std::uint64_t last_epoch_ = endless;   // epoch of the last batch in a loop over one epoch
   std::uint64_t first_open_epoch_ = 0;   // first epoch that a loop may still request
   run_end end_;
@@ -213,7 +212,7 @@ class run_core {
   const process_statistics at_start_;
 };
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail
 
 #ifndef MILLRACE_COMPILED
 #include <millrace/run/impl/run_core.inl>

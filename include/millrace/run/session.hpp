@@ -47,11 +47,11 @@ namespace detail {
 /// A flow whose batches have these columns.
 template <class Flow, auto... Columns>
 concept flow_with_columns = flow_like<Flow> && ends_in_batch<typename Flow::item> &&
-    same_columns(typename columns_of<typename Flow::item>::list{}, column_list<Columns...>{});
+                            same_columns(typename columns_of<typename Flow::item>::list{}, column_list<Columns...>{});
 
 struct session_access;
 
-}  // namespace detail
+}   // namespace detail
 
 /// One run of a flow whose batches have these columns: owns its threads, memory and batches. Movable, not copyable.
 /// After mix_rows, label_b<...> and lambda follow the columns of batch<...>.
@@ -229,7 +229,7 @@ class broken_session {
 enum class broken_columns : std::size_t {};
 struct no_batches {};
 
-}  // namespace detail
+}   // namespace detail
 
 /// The session of a flow that already caused a compile error.
 template <detail::broken_columns Count>
@@ -283,9 +283,9 @@ struct flow_without_batch {
   // clang-format on
 };
 
-}  // namespace diagnose
+}   // namespace diagnose
 
-}  // namespace detail
+}   // namespace detail
 
 /// Runs `flow` and calls `step(batch)` for each batch. Returns the counters of the run.
 /// Throws the errors of session and of `step`.
@@ -302,4 +302,4 @@ run_stats feed(detail::diagnose::flow_without_batch, session_options, Step&&) {
   return {};
 }
 
-}}  // namespace millrace
+}}   // namespace millrace

@@ -56,7 +56,7 @@ struct run_end {
   bool was_thrown_ = false;
 };
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail
 
 #ifndef MILLRACE_COMPILED
 #include <millrace/run/impl/session_errors.inl>

@@ -37,7 +37,7 @@ namespace detail {
 class row_feed;
 class run_core;
 struct row_feed_options;
-}  // namespace detail
+}   // namespace detail
 
 /// The base class of row_storage (adapt/feeders/row_storage.hpp). Storages of rows derive from row_storage.
 class row_provider {
@@ -68,7 +68,7 @@ struct session_options {
   /// uses at most `threads` of its threads at a time, also with tuning. If `threads` is not set, the session uses at
   /// most concurrency() threads. If null, oneTBB's threads run the workers.
   std::shared_ptr<millrace::executor> executor{};
-  unsigned io_threads = 4;            ///< number of shards that are read at the same time
+  unsigned io_threads = 4;   ///< number of shards that are read at the same time
   /// Binds workers and I/O threads to the cores of the device's NUMA node, and counts only these cores if `threads` is
   /// empty. The cores of other nodes are then unused. No effect if the machine has one node, or the device is the host.
   bool threads_near_device = false;
@@ -88,7 +88,7 @@ struct session_options {
   /// and the session throws setup_error if a launcher started several processes. In this case, set
   /// world_from_launcher(), or single_process to read all samples in this process.
   std::optional<millrace::world> world{};
-  std::string resume{};               ///< resume_text() of the last batch that was used; empty to start a run
+  std::string resume{};   ///< resume_text() of the last batch that was used; empty to start a run
   /// The first epoch of a run that has no resume point. Without an index, an epoch must be one pass over the source.
   std::uint64_t first_epoch = 0;
   /// Accepts a resume point that was saved with fewer shards or samples; requires an index. The run continues with the
@@ -99,14 +99,14 @@ struct session_options {
   /// is one lane for each rank, and other numbers must be multiples of the number of ranks. If the source has fewer
   /// shards than lanes, the session uses the greatest divisor of the number that is not above the number of shards.
   std::optional<std::size_t> lanes{};
-  damage_options on_damage{};         ///< policy for damaged samples; by default the first damaged sample ends the run
+  damage_options on_damage{};   ///< policy for damaged samples; by default the first damaged sample ends the run
   /// A row_storage (adapt/feeders/row_storage.hpp). Through it, other machines compute rows if the workers are too
   /// slow. The rows, their order and the resume point do not depend on it. Requires an order that is computed from an
   /// index. If null, the workers compute all rows.
   std::shared_ptr<row_provider> rows{};
-  stall_options stalls{};       ///< the condition for a report of a stalled run
+  stall_options stalls{};                        ///< the condition for a report of a stalled run
   std::shared_ptr<const tuning_rule> tuning{};   ///< mr::tuning() of tune/tuning.hpp starts with `threads` and
                                                  ///< `io_threads` and changes them; null for fixed numbers
 };
 
-}}  // namespace millrace
+}}   // namespace millrace

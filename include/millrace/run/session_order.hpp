@@ -33,8 +33,9 @@ concept also_streams = has_index<Source> && requires { requires Source::also_str
 /// A source that loads its indexes at the start of a session: load_indexes() reads or builds them, and returns whether
 /// the source uses them.
 template <class Source>
-concept loads_at_start =
-    requires(const Source& source, const index_use& use) { { source.uses_index(use) } -> std::same_as<bool>; };
+concept loads_at_start = requires(const Source& source, const index_use& use) {
+  { source.uses_index(use) } -> std::same_as<bool>;
+};
 
 /// A source that decides at the start of a session whether it uses an index.
 template <class Source>
@@ -147,8 +148,8 @@ constexpr bool may_stream() {
 template <class Flow, class Source>
 bool is_planned(const Source& source, bool tolerates_damage, notice_outlet& notices) {
   if constexpr (loads_at_start<Source>)
-    return source.uses_index({.one_row_per_sample = may_be_planned<Flow>(), .tolerates_damage = tolerates_damage,
-                              .notices = notices});
+    return source.uses_index(
+        {.one_row_per_sample = may_be_planned<Flow>(), .tolerates_damage = tolerates_damage, .notices = notices});
   else return may_be_planned<Flow>();
 }
 
@@ -170,7 +171,8 @@ flow_facts facts_of(const Flow& flow) {
 template <class Source>
 owner<replayed_run> streamed_run_for(const Source& source, const flow_facts& f, const planning_options& o) {
   constexpr bool same_every_pass = requires { requires Source::same_every_pass; };
-  source_facts of{.data_set = fingerprint_of(source), .times = times_of(source),
+  source_facts of{.data_set = fingerprint_of(source),
+                  .times = times_of(source),
                   .max_lanes = max_lanes<Source>(o.session.lanes.value_or(0)),
                   .same_every_pass = same_every_pass};
   if constexpr (requires { source.why_streamed(); }) of.why_streamed = source.why_streamed();
@@ -204,4 +206,4 @@ owner<read_stage> read_stage_for(planned_run& run, const Source& source, const f
   if constexpr (may_stream<Flow>()) return static_cast<replayed_run&>(run).read(source, std::move(o), first);
   else return nullptr;
 }
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail

@@ -46,4 +46,4 @@ inline std::size_t shared_cores(const session_options& o, const std::vector<unsi
   return *o.threads > count ? count : 0;
 }
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail

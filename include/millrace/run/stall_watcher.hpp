@@ -45,7 +45,7 @@ class stall_watcher {
   std::thread thread_;   // the last member, because the thread uses the others
 };
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail
 
 #ifndef MILLRACE_COMPILED
 #include <millrace/run/impl/stall_watcher.inl>

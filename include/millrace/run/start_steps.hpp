@@ -49,13 +49,13 @@ class start_steps {
 
  private:
   trainer_times* const times_;
-  mutable std::mutex mutex_;   // guards all members below
+  mutable std::mutex mutex_;     // guards all members below
   const char* name_ = nullptr;   // null between steps
   std::uint64_t since_ns_ = 0;
   const read_meter* reads_ = nullptr;
 };
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail
 
 #ifndef MILLRACE_COMPILED
 #include <millrace/run/impl/start_steps.inl>

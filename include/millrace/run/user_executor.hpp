@@ -34,9 +34,9 @@ class user_executor final : public worker_executor {
  public:
   struct options {
     std::shared_ptr<millrace::executor> to{};
-    std::size_t max_tasks = 1;                 ///< maximum of queued and running tasks
-    std::vector<unsigned> process_cores{};     ///< cores for threads that submit() starts; empty for the caller's cores
-    std::function<void()> failed{};            ///< called when error() is set
+    std::size_t max_tasks = 1;               ///< maximum of queued and running tasks
+    std::vector<unsigned> process_cores{};   ///< cores for threads that submit() starts; empty for the caller's cores
+    std::function<void()> failed{};          ///< called when error() is set
   };
   explicit user_executor(options o);
   ~user_executor() override { release_threads(); }
@@ -95,7 +95,7 @@ class user_executor final : public worker_executor {
 std::unique_ptr<worker_executor> new_worker_executor(const session_options& o, unsigned workers,
                                                      const std::vector<unsigned>& cores, std::function<void()> failed);
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail
 
 #ifndef MILLRACE_COMPILED
 #include <millrace/run/impl/user_executor.inl>

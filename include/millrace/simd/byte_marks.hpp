@@ -72,8 +72,8 @@ MILLRACE_ALWAYS_INLINE inline unsigned first_marked(bytes_16 marks) noexcept {
 /// Marks the numbers above `value`. Byte i belongs to from[i]. `from` must be aligned to 16 bytes.
 MILLRACE_ALWAYS_INLINE inline bytes_16 numbers_above(const std::int32_t* from, std::int32_t value) noexcept {
   const auto above = [&](std::size_t i) { return vmovn_u32(vcgtq_s32(vld1q_s32(from + i), vdupq_n_s32(value))); };
-  return reinterpret_cast<bytes_16>(vcombine_u8(vmovn_u16(vcombine_u16(above(0), above(4))),
-                                                vmovn_u16(vcombine_u16(above(8), above(12)))));
+  return reinterpret_cast<bytes_16>(
+      vcombine_u8(vmovn_u16(vcombine_u16(above(0), above(4))), vmovn_u16(vcombine_u16(above(8), above(12)))));
 }
 #else
 inline unsigned first_marked(bytes_16 marks) noexcept {
@@ -95,4 +95,4 @@ MILLRACE_ALWAYS_INLINE inline unsigned first_marked(bytes_16 low, bytes_16 high)
 }
 #endif
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail

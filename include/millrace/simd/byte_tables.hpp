@@ -20,7 +20,9 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail { namespac
 
 /// Returns v << bits in each word.
 template <int bits>
-MILLRACE_SIMD bytes shifted(bytes v) noexcept { return as_bytes(as_words(v) << bits); }
+MILLRACE_SIMD bytes shifted(bytes v) noexcept {
+  return as_bytes(as_words(v) << bits);
+}
 
 /// A table in 16 rows of 16 entries. The lower four bits of a byte select an entry of each row, and the higher four
 /// bits select the row.
@@ -89,7 +91,7 @@ class byte_members {
   bytes low_, high_;
 };
 
-}}}}  // namespace millrace::detail::avx2
+}}}}   // namespace millrace::detail::avx2
 
 #include <millrace/simd/avx2_end.inc>
 
@@ -135,7 +137,7 @@ class byte_members {
   uint8x16x2_t bits_;
 };
 
-}}}}  // namespace millrace::detail::neon
+}}}}   // namespace millrace::detail::neon
 
 #include <millrace/simd/neon_end.inc>
 

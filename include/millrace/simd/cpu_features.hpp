@@ -105,4 +105,4 @@ inline bool cpu_has_wide_vectors() noexcept {
 #endif
 }
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail

@@ -67,6 +67,6 @@ __attribute__((target("pclmul"))) inline std::array<std::byte, 16> fold_crc32(st
   return folded;
 }
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail
 
 #endif

@@ -15,9 +15,9 @@
 #include <millrace/simd/words.hpp>
 
 namespace millrace { inline namespace MILLRACE_ABI {
-struct f16;    // of base/half.hpp, which belongs to a higher layer
+struct f16;   // of base/half.hpp, which belongs to a higher layer
 struct bf16;
-}}  // namespace millrace
+}}   // namespace millrace
 
 #ifdef __x86_64__
 
@@ -91,7 +91,7 @@ MILLRACE_SIMD bytes load_pixels(const std::uint8_t* from) noexcept {
   return (bytes)_mm256_inserti128_si256(_mm256_castsi128_si256(low), high, 1);
 }
 
-}}}}  // namespace millrace::detail::avx2
+}}}}   // namespace millrace::detail::avx2
 
 #include <millrace/simd/avx2_end.inc>
 
@@ -141,9 +141,11 @@ MILLRACE_SIMD void store_numbers(bf16* to, floats a, floats b) noexcept {
 }
 
 template <std::size_t>
-MILLRACE_SIMD bytes load_pixels(const std::uint8_t* from) noexcept { return load_bytes(from); }
+MILLRACE_SIMD bytes load_pixels(const std::uint8_t* from) noexcept {
+  return load_bytes(from);
+}
 
-}}}}  // namespace millrace::detail::neon
+}}}}   // namespace millrace::detail::neon
 
 #include <millrace/simd/neon_end.inc>
 

@@ -27,8 +27,8 @@ MILLRACE_SIMD bytes clamped_bytes_in_order(words a, words b) noexcept {
 }
 /// Returns bytes clamped to 0..255, where bytes of `a` have even indices, and bytes of `b` odd indices.
 MILLRACE_SIMD bytes clamped_byte_pairs(words a, words b) noexcept {
-  const __m256i zip = _mm256_setr_epi8(0, 8, 1, 9, 2, 10, 3, 11, 4, 12, 5, 13, 6, 14, 7, 15,
-                                       0, 8, 1, 9, 2, 10, 3, 11, 4, 12, 5, 13, 6, 14, 7, 15);
+  const __m256i zip = _mm256_setr_epi8(0, 8, 1, 9, 2, 10, 3, 11, 4, 12, 5, 13, 6, 14, 7, 15, 0, 8, 1, 9, 2, 10, 3, 11,
+                                       4, 12, 5, 13, 6, 14, 7, 15);
   return (bytes)_mm256_shuffle_epi8((__m256i)clamped_bytes(a, b), zip);
 }
 /// One channel of the pixels for rgb_writer: the columns of `row_parts` registers of words.
@@ -162,8 +162,8 @@ class rgb_reader {
 MILLRACE_SIMD bytes quarters_in_order(__m256i v) noexcept { return (bytes)_mm256_permute4x64_epi64(v, 0xd8); }
 /// Loads pixels of four bytes.
 MILLRACE_SIMD channel_bytes load_rgbx(const std::uint8_t* from) noexcept {
-  const __m256i by_channel = _mm256_setr_epi8(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15,
-                                              0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
+  const __m256i by_channel = _mm256_setr_epi8(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15, 0, 4, 8, 12, 1, 5,
+                                              9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
   const __m256i join = _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7);
   __m256i part[4];   // each contains eight pixels, eight bytes per channel
   for (std::size_t k = 0; k < 4; ++k) {
@@ -178,7 +178,7 @@ MILLRACE_SIMD channel_bytes load_rgbx(const std::uint8_t* from) noexcept {
           quarters_in_order(_mm256_unpacklo_epi64(b0, b1))};
 }
 
-}}}}  // namespace millrace::detail::avx2
+}}}}   // namespace millrace::detail::avx2
 
 #include <millrace/simd/avx2_end.inc>
 
@@ -249,7 +249,9 @@ struct rgb_writer {
   }
 };
 template <class Use>
-MILLRACE_SIMD void with_rgb_writer(bool, bool, const Use& use) noexcept { use(rgb_writer<>()); }
+MILLRACE_SIMD void with_rgb_writer(bool, bool, const Use& use) noexcept {
+  use(rgb_writer<>());
+}
 
 struct channel_bytes {
   bytes r, g, b;
@@ -265,7 +267,7 @@ MILLRACE_SIMD channel_bytes load_rgbx(const std::uint8_t* from) noexcept {
   return {(bytes)p.val[0], (bytes)p.val[1], (bytes)p.val[2]};
 }
 
-}}}}  // namespace millrace::detail::neon
+}}}}   // namespace millrace::detail::neon
 
 #include <millrace/simd/neon_end.inc>
 

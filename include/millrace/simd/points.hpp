@@ -26,9 +26,7 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail { namespac
 using four_doubles [[gnu::vector_size(32)]] = double;
 using float_block [[gnu::vector_size(16)]] = float;
 
-MILLRACE_SIMD four_doubles four_of(double a, double b, double c, double d) noexcept {
-  return four_doubles{a, b, c, d};
-}
+MILLRACE_SIMD four_doubles four_of(double a, double b, double c, double d) noexcept { return four_doubles{a, b, c, d}; }
 MILLRACE_SIMD four_doubles four_of(double value) noexcept { return _mm256_set1_pd(value); }
 /// Converts the first four bytes.
 MILLRACE_SIMD four_doubles four_of(byte_block v) noexcept { return _mm256_cvtepi32_pd(_mm_cvtepu8_epi32((__m128i)v)); }
@@ -62,7 +60,9 @@ MILLRACE_SIMD floats floats_at(byte_block v) noexcept {
 MILLRACE_SIMD floats rounded_down(floats v) noexcept { return _mm256_floor_ps(v); }
 /// Returns the numbers of each block at these positions.
 template <int a, int b, int c, int d>
-MILLRACE_SIMD floats picked(floats v) noexcept { return _mm256_permute_ps(v, a | b << 2 | c << 4 | d << 6); }
+MILLRACE_SIMD floats picked(floats v) noexcept {
+  return _mm256_permute_ps(v, a | b << 2 | c << 4 | d << 6);
+}
 /// Returns a * w + c with one rounding. In each block, w is the element of `weights` with the index `lane`.
 template <int lane>
 MILLRACE_SIMD floats fused_by_lane(floats a, floats weights, floats c) noexcept {
@@ -113,7 +113,9 @@ class point_bytes {
     return {(__m128i)avx2::load_16(addresses[0] + distance), (__m128i)avx2::load_16(addresses[1] + distance)};
   }
   template <int first>
-  MILLRACE_SIMD floats of() const noexcept { return first == 8 ? floats_at<0>(high_) : floats_at<2 * first>(low_); }
+  MILLRACE_SIMD floats of() const noexcept {
+    return first == 8 ? floats_at<0>(high_) : floats_at<2 * first>(low_);
+  }
 
  private:
   MILLRACE_SIMD point_bytes(__m128i p, __m128i q) noexcept
@@ -142,7 +144,7 @@ MILLRACE_SIMD unsigned marks_of(const quads (&v)[2]) noexcept {
   return bits(v[0]) | bits(v[1]) << 8;
 }
 
-}}}}  // namespace millrace::detail::avx2
+}}}}   // namespace millrace::detail::avx2
 
 #include <millrace/simd/avx2_end.inc>
 
@@ -204,7 +206,9 @@ MILLRACE_SIMD floats floats_at(byte_block v) noexcept {
 }
 MILLRACE_SIMD floats rounded_down(floats v) noexcept { return (floats)vrndmq_f32((float32x4_t)v); }
 template <int a, int b, int c, int d>
-MILLRACE_SIMD floats picked(floats v) noexcept { return __builtin_shufflevector(v, v, a, b, c, d); }
+MILLRACE_SIMD floats picked(floats v) noexcept {
+  return __builtin_shufflevector(v, v, a, b, c, d);
+}
 template <int lane>
 MILLRACE_SIMD floats fused_by_lane(floats a, floats weights, floats c) noexcept {
   return (floats)vfmaq_laneq_f32((float32x4_t)c, (float32x4_t)a, (float32x4_t)weights, lane);
@@ -225,13 +229,17 @@ MILLRACE_SIMD void transpose(floats (&v)[4]) noexcept {
 }
 
 template <int first>
-MILLRACE_SIMD floats spread(float_block v) noexcept { return (floats)vdupq_laneq_f32((float32x4_t)v, first); }
+MILLRACE_SIMD floats spread(float_block v) noexcept {
+  return (floats)vdupq_laneq_f32((float32x4_t)v, first);
+}
 MILLRACE_SIMD void join_axes(float_block x, float_block y, floats (&axes)[2]) noexcept {
   axes[0] = x;
   axes[1] = y;
 }
 template <int axis, int first>
-MILLRACE_SIMD floats of_axis(const floats (&by_point)[2][4]) noexcept { return by_point[axis][first]; }
+MILLRACE_SIMD floats of_axis(const floats (&by_point)[2][4]) noexcept {
+  return by_point[axis][first];
+}
 
 class point_bytes {
  public:
@@ -243,7 +251,9 @@ class point_bytes {
     return point_bytes(neon::load_16(addresses[0] + distance));
   }
   template <int first>
-  MILLRACE_SIMD floats of() const noexcept { return floats_at<first>(v_); }
+  MILLRACE_SIMD floats of() const noexcept {
+    return floats_at<first>(v_);
+  }
 
  private:
   MILLRACE_SIMD explicit point_bytes(byte_block v) noexcept : v_(v) {}
@@ -266,7 +276,7 @@ MILLRACE_SIMD unsigned marks_of(const quads (&v)[4]) noexcept {
   return vgetq_lane_u16((uint16x8_t)vpaddq_u8(fours, fours), 0);
 }
 
-}}}}  // namespace millrace::detail::neon
+}}}}   // namespace millrace::detail::neon
 
 #include <millrace/simd/neon_end.inc>
 

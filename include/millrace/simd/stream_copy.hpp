@@ -38,4 +38,4 @@ inline void stream_copy(std::byte* to, const std::byte* from, std::size_t bytes)
   if (bytes > 0) std::memcpy(to, from, bytes);
 }
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail

@@ -22,4 +22,4 @@ namespace word_layer = avx2;
 namespace word_layer = neon;
 #endif
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail

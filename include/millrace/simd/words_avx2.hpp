@@ -216,15 +216,17 @@ struct pair_products {
   }
   /// Returns sum + x * of_x + y * of_y.
   template <int of_x, int of_y>
-  MILLRACE_SIMD static quads onto(quads sum, words xy) noexcept { return sum + of<of_x, of_y>(xy); }
+  MILLRACE_SIMD static quads onto(quads sum, words xy) noexcept {
+    return sum + of<of_x, of_y>(xy);
+  }
 
   /// Drops `bits` fraction bits of sums of low and high columns. Returns one word per column, in the order that
   /// transposed_pairs() expects.
   template <int bits>
   MILLRACE_SIMD static words narrowed(quads low, quads high) noexcept {
     const quads shifted = bits <= 16 ? high << (16 - bits) : high >> (bits - 16);
-    return __builtin_shufflevector(as_words(low >> bits), as_words(shifted), 0, 17, 2, 19, 4, 21, 6, 23, 8, 25, 10,
-                                   27, 12, 29, 14, 31);
+    return __builtin_shufflevector(as_words(low >> bits), as_words(shifted), 0, 17, 2, 19, 4, 21, 6, 23, 8, 25, 10, 27,
+                                   12, 29, 14, 31);
   }
 };
 
@@ -285,7 +287,7 @@ MILLRACE_SIMD void store_two_rows(std::uint8_t* to, std::size_t stride_bytes, wo
   std::memcpy(to + stride_bytes, rows + 1, 4);
 }
 
-}}}}  // namespace millrace::detail::avx2
+}}}}   // namespace millrace::detail::avx2
 
 #include <millrace/simd/avx2_end.inc>
 

@@ -82,7 +82,9 @@ MILLRACE_SIMD bool any_of(words a, words b) noexcept { return _mm512_test_epi16_
 template <int...>
 struct pair_products {
   template <int of_x, int of_y>
-  MILLRACE_SIMD static quads of(words xy) noexcept { return onto<of_x, of_y>(quads_of(0), xy); }
+  MILLRACE_SIMD static quads of(words xy) noexcept {
+    return onto<of_x, of_y>(quads_of(0), xy);
+  }
   template <int of_x, int of_y>
   MILLRACE_SIMD static quads onto(quads sum, words xy) noexcept {
     static constexpr std::int16_t factors[2] = {of_x, of_y};
@@ -94,7 +96,8 @@ struct pair_products {
     quads joint = low >> bits;
     // Selects bits of %0 where %2 has ones, and bits of %1 elsewhere.
     asm("vpternlogd $0xe4, %2, %1, %0"
-        : "+v"(joint) : "v"(bits <= 16 ? high << (16 - bits) : high >> (bits - 16)), "v"(quads_of(0xffff)));
+        : "+v"(joint)
+        : "v"(bits <= 16 ? high << (16 - bits) : high >> (bits - 16)), "v"(quads_of(0xffff)));
     return as_words(joint);
   }
 };
@@ -175,9 +178,11 @@ class rgb_writer {
   __m512i first_, rest_;
 };
 template <class Use>
-MILLRACE_SIMD void with_rgb_writer(bool, bool, const Use& use) noexcept { use(rgb_writer()); }
+MILLRACE_SIMD void with_rgb_writer(bool, bool, const Use& use) noexcept {
+  use(rgb_writer());
+}
 
-}}}}  // namespace millrace::detail::avx512
+}}}}   // namespace millrace::detail::avx512
 
 #include <millrace/simd/avx2_end.inc>
 

@@ -184,10 +184,8 @@ struct pair_products {
   }
   template <int bits>
   MILLRACE_SIMD static words narrowed(quads low, quads high) noexcept {
-    if constexpr (bits <= 16)
-      return (words)vshrn_high_n_s32(vshrn_n_s32((int32x4_t)low, bits), (int32x4_t)high, bits);
-    else
-      return (words)vshrn_high_n_s32(vshrn_n_s32((int32x4_t)low, 16), (int32x4_t)high, 16) >> (bits - 16);
+    if constexpr (bits <= 16) return (words)vshrn_high_n_s32(vshrn_n_s32((int32x4_t)low, bits), (int32x4_t)high, bits);
+    else return (words)vshrn_high_n_s32(vshrn_n_s32((int32x4_t)low, 16), (int32x4_t)high, 16) >> (bits - 16);
   }
 
  private:
@@ -226,8 +224,8 @@ MILLRACE_SIMD column_pairs transposed_pairs(words r0, words r1, words r2, words 
   const auto even_b = (int32x4_t)vtrn1q_s16((int16x8_t)r2, (int16x8_t)r3);
   const auto odd_b = (int32x4_t)vtrn2q_s16((int16x8_t)r2, (int16x8_t)r3);
   const auto columns = [](int32x4_t v) { return word_pairs<0, 1>{(words)v, (words)v}; };
-  return {columns(vtrn1q_s32(even_a, even_b)), columns(vtrn2q_s32(even_a, even_b)),
-          columns(vtrn1q_s32(odd_a, odd_b)), columns(vtrn2q_s32(odd_a, odd_b))};
+  return {columns(vtrn1q_s32(even_a, even_b)), columns(vtrn2q_s32(even_a, even_b)), columns(vtrn1q_s32(odd_a, odd_b)),
+          columns(vtrn2q_s32(odd_a, odd_b))};
 }
 
 MILLRACE_SIMD column_pairs transposed_two(words top, words bottom) noexcept {
@@ -265,7 +263,7 @@ MILLRACE_SIMD void store_two_rows(std::uint8_t* to, std::size_t stride_bytes, wo
   std::memcpy(to + stride_bytes, two + 1, 2);
 }
 
-}}}}  // namespace millrace::detail::neon
+}}}}   // namespace millrace::detail::neon
 
 #include <millrace/simd/neon_end.inc>
 

@@ -34,11 +34,11 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 /// Options of file_data.
 struct file_data_options {
-  std::size_t root_bytes = 0;              ///< length of the part of each name before its key
+  std::size_t root_bytes = 0;   ///< length of the part of each name before its key
   /// Names of the classes (the first folder of each key), by number. Empty without classes.
   std::vector<std::string> classes{};
   std::uint64_t max_file_bytes = std::uint64_t{1} << 30;   ///< maximum size; a larger file is an error, and is not read
-  std::size_t unreadable_at_most = 0;      ///< maximum number of missing or unreadable files at the start
+  std::size_t unreadable_at_most = 0;   ///< maximum number of missing or unreadable files at the start
   millrace::storage storage{};
 };
 
@@ -103,7 +103,7 @@ class file_data {
   std::string notice_;
 };
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail
 
 #ifndef MILLRACE_COMPILED
 #include <millrace/sources/impl/file_data.inl>

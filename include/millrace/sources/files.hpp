@@ -45,9 +45,9 @@ namespace millrace { inline namespace MILLRACE_ABI {
 
 /// Options of files().
 struct files_options {
-  std::uint64_t seed = 0;                ///< seed of the shuffle and of all random numbers
-  bool folders_are_classes = false;      ///< adds a field "cls": the number of the first folder of the key
-  std::vector<std::string> classes{};    ///< names of the classes, by number; if set, folders_are_classes is true
+  std::uint64_t seed = 0;               ///< seed of the shuffle and of all random numbers
+  bool folders_are_classes = false;     ///< adds a field "cls": the number of the first folder of the key
+  std::vector<std::string> classes{};   ///< names of the classes, by number; if set, folders_are_classes is true
   /// The prefix that is removed from each path to form its key. By default, this is the part before the first glob. For
   /// a list, nothing is removed by default.
   std::string root{};
@@ -56,7 +56,7 @@ struct files_options {
   std::uint64_t max_file_bytes = std::uint64_t{1} << 30;   ///< maximum size; a larger file is an error, and is not read
   /// Maximum number of missing or unreadable files at the start. Use it together with on_damage.
   std::size_t unreadable_at_most = 0;
-  millrace::storage storage{};           ///< storage that contains the files
+  millrace::storage storage{};   ///< storage that contains the files
 };
 
 namespace detail {
@@ -93,7 +93,7 @@ class files_source {
   std::shared_ptr<file_data> data_;
 };
 
-}  // namespace detail
+}   // namespace detail
 
 /// Returns a flow of records, one for each file, in an exact order. `names` is a pattern, a folder or a list of paths.
 /// Throws setup_error if no file exists or a file cannot be read, and io_error if a folder cannot be read.
@@ -120,7 +120,7 @@ std::vector<std::string> folder_classes(const Names& names, const files_options&
   return detail::classes_of(detail::find_files(detail::names_of(names), options));
 }
 
-}}  // namespace millrace
+}}   // namespace millrace
 
 #ifdef MILLRACE_COMPILED   // impl/files.inl instantiates these
 #include <millrace/read/stage/shard_read_stage.hpp>
@@ -135,7 +135,7 @@ extern template class reorder_buffer<indexed_source<file_data, exact_order>>;
 extern template class read_stage_base<indexed_source<file_data, exact_order>>;
 extern template class shard_read_stage<indexed_source<file_data, exact_order>>;
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail
 #endif
 
 #ifndef MILLRACE_COMPILED

@@ -63,8 +63,7 @@ class range_data {
 
   explicit range_data(std::shared_ptr<const Range> range) : range_(std::move(range)), counts_{size()} {
     if (counts_[0] == 0)
-      throw setup_error("the range of from() is empty",
-                        "Fill the range before you create the session");
+      throw setup_error("the range of from() is empty", "Fill the range before you create the session");
   }
   range_data(const range_data&) = delete;
   range_data& operator=(const range_data&) = delete;
@@ -109,7 +108,7 @@ class range_data {
   mutable std::mutex mutex_;   // locked while an element is computed
 };
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail
 
 namespace millrace { inline namespace MILLRACE_ABI {
 
@@ -133,12 +132,12 @@ concept generator = std::invocable<G&> && requires(G& next) {
 /// The type in which a flow stores the argument of from(). A function is stored as a pointer.
 template <class Source>
 using stored_source = std::conditional_t<std::is_function_v<std::remove_reference_t<Source>>, std::decay_t<Source>,
-                                       std::remove_cvref_t<Source>>;
+                                         std::remove_cvref_t<Source>>;
 
 /// All types that from() accepts. A generator that cannot be copied must be an rvalue.
 template <class Source, class Plain = stored_source<Source>>
 concept source_argument = source_like<Plain> || iterable<Plain> ||
-                        (generator<Plain> && std::constructible_from<Plain, Source>);
+                          (generator<Plain> && std::constructible_from<Plain, Source>);
 
 /// A source that reads a range. It refers to the range or owns it.
 template <class Range>
@@ -156,7 +155,9 @@ struct range_source {
   std::size_t shards() const { return 1; }
   reader open(std::size_t, std::uint64_t) const { return {range, std::begin(*range), std::end(*range)}; }
   /// Returns a run in an exact order.
-  owner<planned_run> plan(const indexed_run_options& o) const requires indexable_range<Range> {
+  owner<planned_run> plan(const indexed_run_options& o) const
+    requires indexable_range<Range>
+  {
     return make_owner<planned>(std::make_shared<range_data<Range>>(range), o);
   }
 };
@@ -192,9 +193,9 @@ struct no_source {
   // clang-format on
 };
 
-}  // namespace diagnose
+}   // namespace diagnose
 
-}  // namespace detail
+}   // namespace detail
 
 /// Returns a flow that reads `source`: a range, a callable that returns std::optional<item>, or a source type.
 template <detail::source_argument Source>
@@ -217,4 +218,4 @@ constexpr auto from(Source&& source, source_options options = {}) {
 /// Overload for an argument that is not a source. The compiler shows the reason.
 detail::broken_flow from(detail::diagnose::no_source, source_options = {});
 
-}}  // namespace millrace
+}}   // namespace millrace

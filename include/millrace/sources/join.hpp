@@ -68,7 +68,7 @@ class joined_source {
 
  private:
   struct joined {
-    std::mutex mutex{};   // guards the rest
+    std::mutex mutex{};                       // guards the rest
     std::shared_ptr<joined_data> data[2]{};   // [1] is for sessions with on_damage
   };
 
@@ -83,7 +83,7 @@ inline constexpr bool is_shards = false;
 template <>
 inline constexpr bool is_shards<flow<record, shards_source>> = true;
 
-}  // namespace detail
+}   // namespace detail
 
 /// Returns a flow of the records of `sets[0]`. Each record also has the fields of the samples with the same key in the
 /// other sets. Throws setup_error for fewer than two sets.
@@ -123,7 +123,7 @@ detail::broken_flow join(const First&, const Second&, const join_options& = {}) 
   return {};
 }
 
-}}  // namespace millrace
+}}   // namespace millrace
 
 #ifdef MILLRACE_COMPILED   // impl/join.inl instantiates these
 #include <millrace/read/stage/shard_read_stage.hpp>
@@ -136,7 +136,7 @@ extern template class reorder_buffer<indexed_source<joined_data, exact_order>>;
 extern template class read_stage_base<indexed_source<joined_data, exact_order>>;
 extern template class shard_read_stage<indexed_source<joined_data, exact_order>>;
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail
 #endif
 
 #ifndef MILLRACE_COMPILED

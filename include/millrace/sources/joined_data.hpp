@@ -87,10 +87,10 @@ class joined_data : public shard_sets {
   struct set_facts {
     // samples: number in this set; missing: samples of the first set without a partner in this set
     std::uint64_t samples = 0, missing = 0;
-    std::uint64_t unused = 0;                 // samples of the set that are not a partner
-    std::uint64_t used = 0;                   // joined samples with a partner in this set
-    std::uint64_t neighbors = 0;              // joined samples whose partner directly follows the previous partner
-    std::string first_missing{};              // key of the first sample without a partner
+    std::uint64_t unused = 0;      // samples of the set that are not a partner
+    std::uint64_t used = 0;        // joined samples with a partner in this set
+    std::uint64_t neighbors = 0;   // joined samples whose partner directly follows the previous partner
+    std::string first_missing{};   // key of the first sample without a partner
   };
   class key_table;
 
@@ -125,9 +125,9 @@ class joined_data : public shard_sets {
   std::uint64_t fingerprint_ = 0, skipped_ = 0;
 };
 
-}  // namespace detail
+}   // namespace detail
 
-}}  // namespace millrace
+}}   // namespace millrace
 
 #ifndef MILLRACE_COMPILED
 #include <millrace/sources/impl/joined_data.inl>

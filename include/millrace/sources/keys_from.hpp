@@ -27,8 +27,8 @@ namespace millrace { inline namespace MILLRACE_ABI {
 
 /// Options of keys_from().
 struct keys_from_options {
-  bool allow_missing = false;   ///< ignores missing files of a pattern, because a first run has no quarantine list
-  millrace::storage storage{};  ///< storage that contains the files
+  bool allow_missing = false;    ///< ignores missing files of a pattern, because a first run has no quarantine list
+  millrace::storage storage{};   ///< storage that contains the files
 };
 
 namespace detail {
@@ -46,7 +46,7 @@ bool is_cut_entry(const line& last, std::uint64_t file_bytes) noexcept;
 /// Returns the keys in these files.
 key_list read_keys(const std::vector<std::string>& files, const storage& at = {});
 
-}  // namespace detail
+}   // namespace detail
 
 /// Returns the keys in these files. `names` is one pattern or a list of paths. Throws setup_error if a file is missing,
 /// and data_error if a line has no key.
@@ -58,7 +58,7 @@ key_list keys_from(const Names& names, const keys_from_options& options = {}) {
   return detail::read_keys(detail::list_files(names, listing), options.storage);
 }
 
-}}  // namespace millrace
+}}   // namespace millrace
 
 #ifndef MILLRACE_COMPILED
 #include <millrace/sources/impl/keys_from.inl>

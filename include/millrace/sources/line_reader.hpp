@@ -37,9 +37,9 @@ namespace millrace { inline namespace MILLRACE_ABI {
 
 /// Options of line_reader.
 struct line_reader_options {
-  line_limits limits{};                                 ///< limits on the content of a file
-  bool skip_empty = false;                              ///< counts empty lines, but does not deliver them
-  bool check_utf8 = true;                               ///< whether text that is not UTF-8 is an error
+  line_limits limits{};      ///< limits on the content of a file
+  bool skip_empty = false;   ///< counts empty lines, but does not deliver them
+  bool check_utf8 = true;    ///< whether text that is not UTF-8 is an error
 };
 
 /// Reads the lines of one file.
@@ -109,22 +109,22 @@ class line_reader {
   std::unique_ptr<byte_source> source_;
   block_pool* pool_;
   std::unique_ptr<detail::shard_stream> stream_;
-  std::string pending_;            // start of a line, from earlier chunks
-  std::string_view rest_;          // unread rest of the current chunk
-  std::size_t consumed_bytes_ = 0;    // bytes of `rest_` in the next block
+  std::string pending_;              // start of a line, from earlier chunks
+  std::string_view rest_;            // unread rest of the current chunk
+  std::size_t consumed_bytes_ = 0;   // bytes of `rest_` in the next block
   std::uint64_t offset_bytes_ = 0;   // offset of `pending_` in the file
-  std::uint64_t number_ = 0;       // number of the last line that was read
+  std::uint64_t number_ = 0;         // number of the last line that was read
   std::uint64_t empty_lines_ = 0;
   std::vector<span_of_line> lines_;
-  std::vector<bad_line> bad_;      // in the order of their lines
+  std::vector<bad_line> bad_;   // in the order of their lines
   detail::block_ref block_;
-  std::vector<std::size_t> heads_;   // for each line, the offset of its head in the block, or no_head
-  std::size_t at_ = 0, bad_at_ = 0;  // indices of the next entries in `heads_` and `bad_`
+  std::vector<std::size_t> heads_;    // for each line, the offset of its head in the block, or no_head
+  std::size_t at_ = 0, bad_at_ = 0;   // indices of the next entries in `heads_` and `bad_`
   bool ended_ = false, line_failed_ = false;
   std::exception_ptr failure_;
 };
 
-}}  // namespace millrace
+}}   // namespace millrace
 
 #ifndef MILLRACE_COMPILED
 #include <millrace/sources/impl/line_reader.inl>

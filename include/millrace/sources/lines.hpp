@@ -23,10 +23,10 @@ namespace millrace { inline namespace MILLRACE_ABI {
 
 /// Options of lines().
 struct lines_options {
-  std::uint64_t seed = 0;                               ///< seed of the shuffle and of all random numbers
-  line_limits limits{};                                 ///< limits on the content of a file
-  bool skip_empty = false;                              ///< counts empty lines, but does not deliver them
-  bool check_utf8 = true;                               ///< whether text that is not UTF-8 is an error
+  std::uint64_t seed = 0;        ///< seed of the shuffle and of all random numbers
+  line_limits limits{};          ///< limits on the content of a file
+  bool skip_empty = false;       ///< counts empty lines, but does not deliver them
+  bool check_utf8 = true;        ///< whether text that is not UTF-8 is an error
   millrace::storage storage{};   ///< storage that contains the files
 };
 
@@ -62,7 +62,7 @@ class lines_source {
   std::shared_ptr<read_meter> reads_;
 };
 
-}  // namespace detail
+}   // namespace detail
 
 /// Returns the files that lines() reads, in order. `names` is one pattern or a list of paths. Throws setup_error if a
 /// file is missing.
@@ -87,7 +87,7 @@ __attribute__((unavailable("millrace: the second argument of lines() is its opti
 detail::broken_flow lines(const Names&, const Other&);
 // clang-format on
 
-}}  // namespace millrace
+}}   // namespace millrace
 
 #ifndef MILLRACE_COMPILED
 #include <millrace/sources/impl/lines.inl>

@@ -39,7 +39,7 @@ std::optional<token_type> megatron_token_type(const storage& at, std::string_vie
 std::optional<megatron_index> read_megatron_index(const storage& at, std::string_view bin_name,
                                                   std::uint64_t bin_bytes);
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail
 
 #ifndef MILLRACE_COMPILED
 #include <millrace/sources/impl/megatron_index.inl>

@@ -82,11 +82,11 @@ struct mix_list_prepare {
   }
 };
 
-}  // namespace detail
+}   // namespace detail
 
 /// Options of mix().
 struct mix_options {
-  std::uint64_t seed = 0;     ///< seed of all random numbers and orders; it is combined with the seed of each source
+  std::uint64_t seed = 0;   ///< seed of all random numbers and orders; it is combined with the seed of each source
   exhausted on_exhausted = exhausted::stop;   ///< behavior when a source runs out: stop, repeat or reweight
 };
 
@@ -95,7 +95,7 @@ template <class Flow>
 struct weighted {
   Flow flow;
   source_weight weight = 1;   ///< relative to the weights of the other sources; above 0 if it is a number
-  std::string name{};   ///< name in messages and statistics; by default "source 0", "source 1", ...
+  std::string name{};         ///< name in messages and statistics; by default "source 0", "source 1", ...
 };
 template <class Flow>
 weighted(Flow, source_weight = 1, std::string = {}) -> weighted<Flow>;
@@ -109,8 +109,7 @@ struct mixable {
 };
 template <class Item, class Source, class... Maps>
 struct mixable<flow<Item, Source, map_stage<Maps>...>> {
-  static constexpr bool good =
-      !requires { typename Source::planned; } || requires { requires Source::also_streams; };
+  static constexpr bool good = !requires { typename Source::planned; } || requires { requires Source::also_streams; };
   static constexpr std::size_t maps = sizeof...(Maps);
 };
 template <class Item, class Source, class... Maps>
@@ -129,8 +128,7 @@ enum class mix_mistake { none, reported, not_mixable, items_differ };
 
 template <class First, class... Rest>
 constexpr mix_mistake mistake_of_mix() {
-  if constexpr ((is_broken_flow<First> || ... || is_broken_flow<Rest>))
-    return mix_mistake::reported;
+  if constexpr ((is_broken_flow<First> || ... || is_broken_flow<Rest>)) return mix_mistake::reported;
   else if constexpr (!(mixable<First>::good && ... && mixable<Rest>::good)) return mix_mistake::not_mixable;
   else if constexpr ((std::is_same_v<typename First::item, typename Rest::item> && ...) ||
                      mixes_records<First, Rest...>)
@@ -163,8 +161,8 @@ void add_options(const stage_list<Maps...>& maps, map_options& o) {
 template <class Source, class First, class... Rest>
 auto mixed_flow(Source source, std::uint64_t seed, First& first, Rest&... rest) {
   using item = typename First::item;
-  using prepare = mix_prepare<item, decltype(maps_of(std::move(first.stages))),
-                              decltype(maps_of(std::move(rest.stages)))...>;
+  using prepare =
+      mix_prepare<item, decltype(maps_of(std::move(first.stages))), decltype(maps_of(std::move(rest.stages)))...>;
   prepare maps{{maps_of(std::move(first.stages)), maps_of(std::move(rest.stages))...}};
   map_options of_maps;
   std::apply([&](const auto&... m) { (add_options(m, of_maps), ...); }, maps.sources);
@@ -196,7 +194,7 @@ auto part_maps_of(Flow& part, map_options& o) {
   return part_maps<decltype(maps), mix_part<Flow>::is_mix>{std::move(maps)};
 }
 
-}  // namespace detail
+}   // namespace detail
 
 /// Returns a flow that mixes the sources by weight. The order of the arguments determines the source numbers, also in
 /// resume points. Throws setup_error if a weight is not above 0 or a source has no samples.
@@ -211,8 +209,7 @@ auto mix(const mix_options& options, weighted<Flows>... of) {
    ...);
   constexpr bool only_shards = (std::is_same_v<typename Flows::source_type, detail::shards_source> && ...);
   using streams = detail::stream_tuple<typename Flows::source_type...>;
-  using source_type =
-      std::conditional_t<only_shards, detail::mixed_shards<streams>, detail::mix_streams<streams>>;
+  using source_type = std::conditional_t<only_shards, detail::mixed_shards<streams>, detail::mix_streams<streams>>;
   if constexpr (!only_shards) (detail::check_streams(of.flow.source), ...);
   source_type source(std::move(rule), options.seed, of.flow.source...);
   if constexpr ((detail::mixable<Flows>::maps + ...) == 0 &&
@@ -230,8 +227,7 @@ auto mix(const mix_options& options, std::vector<weighted<Flow>> of) {
   using original = typename Flow::source_type;
   using streams = detail::stream_list<original>;
   constexpr bool only_shards = std::is_same_v<original, detail::shards_source>;
-  using source_type =
-      std::conditional_t<only_shards, detail::mixed_shards<streams>, detail::mix_streams<streams>>;
+  using source_type = std::conditional_t<only_shards, detail::mixed_shards<streams>, detail::mix_streams<streams>>;
   using maps = decltype(detail::maps_of(std::move(of.front().flow.stages)));
   using prepare = detail::mix_list_prepare<typename Flow::item, maps>;
   detail::mix_rule rule{.on_exhausted = options.on_exhausted};
@@ -340,4 +336,4 @@ detail::broken_flow mix(const mix_options&, const Things&...) {
 }
 // clang-format on
 
-}}  // namespace millrace
+}}   // namespace millrace

@@ -71,8 +71,9 @@ class mixed_shards : public mix_streams<Streams> {
     std::vector<std::exception_ptr> errors(sources_.size());
     // If a source calls functions of the user, this thread must call all of them.
     const bool one_by_one = sources_.size() < concurrent_sources ||
-                            std::any_of(sources_.begin(), sources_.end(),
-                                        [](const shards_source& source) { return source.calls_functions(); });
+                            std::any_of(
+                                sources_.begin(), sources_.end(),
+                                [](const shards_source& source) { return source.calls_functions(); });
     run_concurrently(sources_.size(), one_by_one ? 1 : 16, [&](std::size_t i) {
       if (i > first) return;
       try {
@@ -170,8 +171,8 @@ struct mix_leaves {
       const auto& own = part.flow.source.sources();
       sources.insert(sources.end(), own.begin(), own.end());
     } else {
-      rule.sources.push_back({.weight = part.weight, .seed = part.flow.seed,
-                              .window = window_of(part.flow.stages), .name = part.name});
+      rule.sources.push_back(
+          {.weight = part.weight, .seed = part.flow.seed, .window = window_of(part.flow.stages), .name = part.name});
       sources.push_back(part.flow.source);
     }
   }
@@ -218,4 +219,4 @@ struct nested_prepare {
   }
 };
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail

@@ -64,14 +64,14 @@ enum class index : std::uint8_t {
 
 /// Options of shards().
 struct shards_options {
-  std::uint64_t seed = 0;                                    ///< seed of the shuffle and of all random numbers
+  std::uint64_t seed = 0;                               ///< seed of the shuffle and of all random numbers
   millrace::index index = millrace::index::automatic;   ///< whether an index is used; with an index, the order is exact
   std::vector<std::string> fields{};   ///< fields to read, such as "cls" or the alternatives "jpg;png"; by default all
   /// Fields that a sample must have. Samples without them are omitted. "jpg;png" requires the field jpg or the field
   /// png. {"jpg;png", "txt"} also requires the field txt.
   required_fields having{};
   shard_limits limits{};   ///< limits on the content of a shard
-  bool strict = false;   ///< whether a missing end marker is an error; otherwise a notice reports the first one
+  bool strict = false;     ///< whether a missing end marker is an error; otherwise a notice reports the first one
   /// The storage of the shards, their indexes and their counts. Existing indexes in the storage are used. Missing
   /// indexes are built, which reads the shards, and are saved only in index_folder.
   millrace::storage storage{};
@@ -164,7 +164,7 @@ class shards_source {
   std::shared_ptr<indexes> indexes_;   // shared by copies
 };
 
-}  // namespace detail
+}   // namespace detail
 
 /// Returns a flow of records. `names` is a pattern or a list, as for list_shards(). Throws setup_error if a shard is
 /// missing.
@@ -186,7 +186,7 @@ __attribute__((unavailable("millrace: the second argument of shards() is its opt
 detail::broken_flow shards(const Names&, const Other&);
 // clang-format on
 
-}}  // namespace millrace
+}}   // namespace millrace
 
 #ifdef MILLRACE_COMPILED   // impl/shards.inl instantiates these
 #include <millrace/read/run/replayed_run.hpp>
@@ -205,7 +205,7 @@ extern template lane_starts find_lane_starts(const shards_source&, const lane_st
 extern template owner<read_stage> replayed_run::read(const shards_source&, shard_read_stage_options,
                                                      sample_sink<record>&);
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail
 #endif
 
 #ifndef MILLRACE_COMPILED

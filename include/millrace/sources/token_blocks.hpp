@@ -67,7 +67,7 @@ class token_blocks {
     std::mutex mutex{};   // guards data and is_read
     bytes data{};
     bool is_read = false;
-    bool is_dropped = false;          // this and the members below are guarded by the cache's mutex
+    bool is_dropped = false;   // this and the members below are guarded by the cache's mutex
     std::size_t counted_bytes = 0;
     std::uint64_t last_request = 0;
   };
@@ -89,7 +89,7 @@ class token_blocks {
   std::uint64_t requests_ = 0;
 };
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail
 
 #ifndef MILLRACE_COMPILED
 #include <millrace/sources/impl/token_blocks.inl>

@@ -95,10 +95,10 @@ class token_data {
   std::vector<std::uint64_t> counts_, sizes_;   // for each file: number of windows, size in bytes
   std::uint64_t window_bytes_ = 0, fingerprint_ = 0;
   std::string no_choice_{};
-  bool in_order_ = true;                 // whether windows are read in the order of the files
+  bool in_order_ = true;   // whether windows are read in the order of the files
   std::optional<token_blocks> blocks_;
   mutable read_meter reads_;
-  std::mutex mutex_;   // guards idle_
+  std::mutex mutex_;                               // guards idle_
   std::vector<std::unique_ptr<open_file>> idle_;   // the most recently used file is last
 };
 
@@ -129,7 +129,7 @@ class token_data::access {
   std::vector<std::unique_ptr<open_file>> open_;   // the open files
   std::size_t last_file_ = 0;                      // file and offset of the end of the last window
   std::uint64_t end_bytes_ = 0;
-  bool is_sparse_ = false;                         // whether the windows are far apart
+  bool is_sparse_ = false;   // whether the windows are far apart
   token_blocks::name block_name_{};
   std::shared_ptr<const token_blocks::bytes> block_{};
   std::vector<std::byte> buffer_{};
@@ -138,7 +138,7 @@ class token_data::access {
   std::uint32_t checksum_ = 0;
 };
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail
 
 #ifndef MILLRACE_COMPILED
 #include <millrace/sources/impl/token_data.inl>

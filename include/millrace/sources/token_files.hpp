@@ -49,18 +49,18 @@ namespace millrace { inline namespace MILLRACE_ABI {
 
 /// Options of token_files().
 struct token_files_options {
-  std::size_t length = 1024;      ///< tokens per window
+  std::size_t length = 1024;             ///< tokens per window
   std::optional<std::size_t> stride{};   ///< distance between the starts of two windows, in tokens; default: length
-  std::uint64_t seed = 0;         ///< seed of the shuffle and of all random numbers
+  std::uint64_t seed = 0;                ///< seed of the shuffle and of all random numbers
   /// 1, 2, 4 or 8; by default the header of the file, or its name, determines it.
   std::optional<std::size_t> token_bytes{};
   /// Bytes before the first token of each file. If set, every file is read as a flat array, without a search for
   /// headers.
   std::optional<std::size_t> header_bytes{};
-  std::optional<std::size_t> vocabulary{};    ///< ids must be below this value; by default every id is valid
-  bool keep_short = false;        ///< delivers the last window of a file even if it is shorter
-  bool documents = false;         ///< delivers the documents of Megatron's .idx files; length and stride are ignored
-  millrace::storage storage{};    ///< storage that contains the files
+  std::optional<std::size_t> vocabulary{};   ///< ids must be below this value; by default every id is valid
+  bool keep_short = false;                   ///< delivers the last window of a file even if it is shorter
+  bool documents = false;        ///< delivers the documents of Megatron's .idx files; length and stride are ignored
+  millrace::storage storage{};   ///< storage that contains the files
 };
 
 namespace detail {
@@ -90,7 +90,7 @@ class token_reader {
   std::uint32_t max_id_;
   std::vector<std::byte> buffer_;
   std::uint64_t buffer_at_ = 0;   // offset of buffer_ in the file
-  std::uint64_t next_ = 0;      // number of the next window
+  std::uint64_t next_ = 0;        // number of the next window
 };
 
 /// The source that token_files() returns.
@@ -124,10 +124,10 @@ class token_files_source {
 };
 
 bool is_token_name(std::string_view name) noexcept;
-inline constexpr folder_rule token_folder_rule{
-    is_token_name, "Tokens are in .u8 to .u64, .i8 to .i64, .bin and .npy files"};
+inline constexpr folder_rule token_folder_rule{is_token_name,
+                                               "Tokens are in .u8 to .u64, .i8 to .i64, .bin and .npy files"};
 
-}  // namespace detail
+}   // namespace detail
 
 /// Returns a flow of windows. Each is a `packed` with only ids. `names` is one pattern or a list. In folders, files
 /// that end in .u8 to .u64, .i8 to .i64, .bin or .npy are read. Throws setup_error for missing files and for invalid
@@ -148,7 +148,7 @@ __attribute__((unavailable("millrace: the second argument of token_files() is it
 detail::broken_flow token_files(const Names&, const Other&);
 // clang-format on
 
-}}  // namespace millrace
+}}   // namespace millrace
 
 #ifdef MILLRACE_COMPILED   // impl/token_files.inl instantiates these
 #include <millrace/read/stage/shard_read_stage.hpp>
@@ -163,7 +163,7 @@ extern template class reorder_buffer<indexed_source<token_data, exact_order>>;
 extern template class read_stage_base<indexed_source<token_data, exact_order>>;
 extern template class shard_read_stage<indexed_source<token_data, exact_order>>;
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail
 #endif
 
 #ifndef MILLRACE_COMPILED

@@ -30,7 +30,7 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 /// The user's options for the tokens of a file.
 struct token_layout_options {
-  std::size_t token_bytes = 0;                ///< 1, 2, 4 or 8; 0 if the header of the file, or its name, determines it
+  std::size_t token_bytes = 0;   ///< 1, 2, 4 or 8; 0 if the header of the file, or its name, determines it
   std::optional<std::size_t> header_bytes{};   ///< if set, the file is flat after these bytes, whatever their content
 };
 
@@ -68,7 +68,7 @@ std::size_t decode_tokens(const std::byte* stored, token_type type, std::uint32_
 /// Returns a stored token as text, for messages.
 std::string token_text(const std::byte* stored, token_type type);
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail
 
 #ifndef MILLRACE_COMPILED
 #include <millrace/sources/impl/token_layout.inl>

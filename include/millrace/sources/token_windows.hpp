@@ -75,7 +75,7 @@ class token_windows {
   token_layout layout_{};
   window_rule rule_{};
   std::shared_ptr<const megatron_index> documents_{};   // null unless the windows are documents
-  std::uint64_t count_ = 0, end_ = 0;   // end_: end of the last window, in tokens
+  std::uint64_t count_ = 0, end_ = 0;                   // end_: end of the last window, in tokens
 };
 
 /// A window to decode.
@@ -106,7 +106,7 @@ struct opened_tokens {
 token_windows read_token_windows(const opened_tokens& opened, const token_layout_options& options,
                                  const window_rule& rule);
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail
 
 #ifndef MILLRACE_COMPILED
 #include <millrace/sources/impl/token_windows.inl>

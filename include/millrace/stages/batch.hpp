@@ -23,11 +23,11 @@ namespace millrace { inline namespace MILLRACE_ABI {
 
 /// Options of batch().
 struct batch_options {
-  std::size_t size = 32;   ///< rows in a batch
-  bool drop_last = true;   ///< whether a short last batch of an epoch is dropped without being decoded
-  bool pad_last = false;   ///< whether masked rows fill up the short last batch; if true, drop_last has no effect
+  std::size_t size = 32;      ///< rows in a batch
+  bool drop_last = true;      ///< whether a short last batch of an epoch is dropped without being decoded
+  bool pad_last = false;      ///< whether masked rows fill up the short last batch; if true, drop_last has no effect
   bool allow_empty = false;   ///< whether a rank may have no row of a short batch; if false, this is a setup_error
-  bool keys = false;       ///< whether b.keys() contains the key of each row's sample
+  bool keys = false;          ///< whether b.keys() contains the key of each row's sample
 };
 
 namespace detail {
@@ -116,7 +116,7 @@ constexpr batch_stage<member_at<Item, Index>{}...> batch_of_all(const batch_opti
   return {{}, options};
 }
 
-}  // namespace detail
+}   // namespace detail
 
 /// Returns the stage that builds batches with these columns, each `[options.size, ...]`.
 template <auto... Members>
@@ -170,11 +170,11 @@ struct prefetch_stage : stage_tag {
   using out = In;
 };
 
-}  // namespace detail
+}   // namespace detail
 
 /// Returns the stage that limits the number of batches on the host.
 constexpr detail::prefetch_stage prefetch(prefetch_options options) { return {{}, options}; }
 /// Catches prefetch(4): the compile error names the option.
 detail::broken_stage prefetch(detail::diagnose::prefetch_of_a_number);
 
-}}  // namespace millrace
+}}   // namespace millrace

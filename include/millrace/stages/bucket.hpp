@@ -133,7 +133,7 @@ class bucketing {
   std::vector<bucket> buckets_;
   std::uint64_t flush_every_;
   std::size_t max_bytes_, held_bytes_ = 0;
-  std::uint64_t since_flush_ = 0;   // samples in all buckets together
+  std::uint64_t since_flush_ = 0;                                          // samples in all buckets together
   std::uint64_t first_ordinal_ = 0, first_epoch_ = 0, last_ordinal_ = 0;   // of the samples since the flush
 };
 
@@ -173,10 +173,11 @@ struct bucket_stage : stage_tag {
   bucket_options options{};
 
   template <class In>
-  static constexpr diagnose::mistake mistake_on =
-      !detail::has_length<detail::member_type<Column>> ? diagnose::mistake::no_length
-      : !std::same_as<detail::member_owner<Column>, In>   ? diagnose::mistake::accepts_another_type
-                                                          : diagnose::mistake::none;
+  static constexpr diagnose::mistake mistake_on = !detail::has_length<detail::member_type<Column>>
+                                                      ? diagnose::mistake::no_length
+                                                  : !std::same_as<detail::member_owner<Column>, In>
+                                                      ? diagnose::mistake::accepts_another_type
+                                                      : diagnose::mistake::none;
   template <class>
   using expected_input = detail::member_owner<Column>;
   template <class In>
@@ -185,7 +186,7 @@ struct bucket_stage : stage_tag {
   using serial = detail::bucketing<In, Column>;
 };
 
-}  // namespace detail
+}   // namespace detail
 
 /// Returns the stage that batches samples by the length of `Column`. Throws setup_error if the options are invalid.
 template <auto Column>
@@ -200,4 +201,4 @@ auto bucket(columns<Members...>, bucket_options options) {
   return bucket<first>(std::move(options));
 }
 
-}}  // namespace millrace
+}}   // namespace millrace

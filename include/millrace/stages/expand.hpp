@@ -56,7 +56,7 @@ constexpr diagnose::mistake mistake_of_expanding() {
   }
 }
 
-}  // namespace detail
+}   // namespace detail
 
 /// Options of expand().
 struct expand_options {
@@ -96,7 +96,7 @@ struct expand_stage : stage_tag {
   using expected_input = typename detail::push_parameter<C, In>::type;
 };
 
-}  // namespace detail
+}   // namespace detail
 
 /// Returns the stage that runs `expanding`, which has max_outputs().
 template <class C>
@@ -154,7 +154,7 @@ struct filter_stage : stage_tag {
   }
 };
 
-}  // namespace detail
+}   // namespace detail
 
 /// Returns the stage that keeps the items for which `keep(item)` is true. The stage runs on all workers.
 template <class Keep>
@@ -162,4 +162,4 @@ constexpr auto filter(Keep keep) {
   return detail::filter_stage<Keep>{{}, std::move(keep)};
 }
 
-}}  // namespace millrace
+}}   // namespace millrace

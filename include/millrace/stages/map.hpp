@@ -33,9 +33,10 @@ namespace detail {
 /// True if a callable that is not generic has its parameters in a wrong order, for example (rng&, item).
 template <class F, class In>
 concept swaps_arguments = !std::same_as<typename diagnose::first_parameter<F>::type, diagnose::any_type> &&
-    (std::invocable<F&, rng&, In> || std::invocable<F&, scratch&, In> || std::invocable<F&, rng&, In, scratch&> ||
-     std::invocable<F&, rng&, scratch&, In> || std::invocable<F&, scratch&, In, rng&> ||
-     std::invocable<F&, scratch&, rng&, In> || std::invocable<F&, In, scratch&, rng&>);
+                          (std::invocable<F&, rng&, In> || std::invocable<F&, scratch&, In> ||
+                           std::invocable<F&, rng&, In, scratch&> || std::invocable<F&, rng&, scratch&, In> ||
+                           std::invocable<F&, scratch&, In, rng&> || std::invocable<F&, scratch&, rng&, In> ||
+                           std::invocable<F&, In, scratch&, rng&>);
 
 /// True if a callable accepts the item by a reference that is not const.
 template <class F, class In>
@@ -75,7 +76,7 @@ struct map_stage : stage_tag {
   using expected_input = typename diagnose::first_parameter<F>::type;
 };
 
-}  // namespace detail
+}   // namespace detail
 
 /// Returns the stage that calls `callable` on each item. An overloaded function has no single type: wrap it in a
 /// lambda.
@@ -84,4 +85,4 @@ constexpr auto map(F callable, map_options options = {}) {   // millrace: wrap a
   return detail::map_stage<F>{{}, std::move(callable), options};
 }
 
-}}  // namespace millrace
+}}   // namespace millrace

@@ -59,7 +59,7 @@ struct mix_rows_options {
   std::optional<std::uint64_t> off_epoch{};   ///< from this epoch on, rows are not mixed
   /// Axis order of three-dimensional rows. Default: [H, W, C] for u8, and [C, H, W] for other types.
   std::optional<image_layout> layout{};
-  bool deferred = false;             ///< if true, rows are not mixed; call mr::mix_rows(pixels, b.row_mixes())
+  bool deferred = false;   ///< if true, rows are not mixed; call mr::mix_rows(pixels, b.row_mixes())
 };
 
 /// Options of mixup().
@@ -134,7 +134,7 @@ struct mix_rows_stage : stage_tag {
   }
 };
 
-}  // namespace detail
+}   // namespace detail
 
 /// Returns the stage that mixes rows of `Pixels`, whose labels are `Label`, by mixup, cutmix, or a random choice of
 /// both.
@@ -150,8 +150,11 @@ detail::mix_rows_stage<Pixels, Label> mix_rows(const mix_rows_options& options) 
 /// Throws setup_error for options out of range.
 template <auto Pixels, auto Label>
 auto mixup(const mixup_options& o = {}) {
-  return mix_rows<Pixels, Label>({.mixup_alpha = o.alpha, .probability = o.probability, .stride = o.stride,
-                                  .off_epoch = o.off_epoch, .deferred = o.deferred});
+  return mix_rows<Pixels, Label>({.mixup_alpha = o.alpha,
+                                  .probability = o.probability,
+                                  .stride = o.stride,
+                                  .off_epoch = o.off_epoch,
+                                  .deferred = o.deferred});
 }
 
 /// Returns the same stage for the first of these columns; the second one contains the labels.
@@ -164,8 +167,12 @@ auto mixup(columns<Pixels, Label, Others...>, const mixup_options& o = {}) {
 /// Throws setup_error for options out of range.
 template <auto Pixels, auto Label>
 auto cutmix(const cutmix_options& o = {}) {
-  return mix_rows<Pixels, Label>({.cutmix_alpha = o.alpha, .probability = o.probability, .cutmix_minmax = o.minmax,
-                                  .stride = o.stride, .off_epoch = o.off_epoch, .layout = o.layout,
+  return mix_rows<Pixels, Label>({.cutmix_alpha = o.alpha,
+                                  .probability = o.probability,
+                                  .cutmix_minmax = o.minmax,
+                                  .stride = o.stride,
+                                  .off_epoch = o.off_epoch,
+                                  .layout = o.layout,
                                   .deferred = o.deferred});
 }
 /// Returns the same stage for the first of these columns; the second one contains the labels.
@@ -179,4 +186,4 @@ auto mix_rows(columns<Pixels, Label, Others...>, const mix_rows_options& options
   return mix_rows<Pixels, Label>(options);
 }
 
-}}  // namespace millrace
+}}   // namespace millrace

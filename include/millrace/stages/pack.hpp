@@ -50,19 +50,19 @@ namespace millrace { inline namespace MILLRACE_ABI {
 
 /// Options of pack().
 struct pack_options {
-  std::size_t length = 1024;                   ///< tokens in a row
-  std::optional<std::uint32_t> separator{};    ///< token after each document; none by default
-  std::optional<std::uint32_t> padding{};      ///< token that fills a row; by default the separator, or 0
-  bool segments = false, positions = false;    ///< whether packed rows have these columns
-  };
+  std::size_t length = 1024;                  ///< tokens in a row
+  std::optional<std::uint32_t> separator{};   ///< token after each document; none by default
+  std::optional<std::uint32_t> padding{};     ///< token that fills a row; by default the separator, or 0
+  bool segments = false, positions = false;   ///< whether packed rows have these columns
+};
 
 /// Options of pack_best_fit().
 struct pack_best_fit_options {
-  std::size_t length = 1024;                   ///< tokens in a row
-  std::optional<std::uint32_t> separator{};    ///< token after each document; none by default
-  std::optional<std::uint32_t> padding{};      ///< token that fills a row; by default the separator, or 0
-  bool segments = false, positions = false;    ///< whether packed rows have these columns
-  std::size_t open_rows = 64;                  ///< rows that are filled at the same time; more rows leave less padding
+  std::size_t length = 1024;                  ///< tokens in a row
+  std::optional<std::uint32_t> separator{};   ///< token after each document; none by default
+  std::optional<std::uint32_t> padding{};     ///< token that fills a row; by default the separator, or 0
+  bool segments = false, positions = false;   ///< whether packed rows have these columns
+  std::size_t open_rows = 64;                 ///< rows that are filled at the same time; more rows leave less padding
 };
 
 /// Options of pack() and pack_best_fit() with a function from an item to its cost.
@@ -281,9 +281,9 @@ template <class Cost>
 using costed_item = std::remove_cvref_t<typename diagnose::first_parameter<Cost>::type>;
 template <class Cost>
 concept cost_function = !std::same_as<costed_item<Cost>, diagnose::any_type> &&
-    requires(Cost& cost, const costed_item<Cost>& item) {
-      { cost(item) } -> std::integral;
-    };
+                        requires(Cost& cost, const costed_item<Cost>& item) {
+                          { cost(item) } -> std::integral;
+                        };
 
 /// Catches a cost without an item type, and a cost that would be rounded.
 struct wrong_cost {
@@ -312,7 +312,7 @@ struct pack_stage : expand_stage<Packing> {
 template <class Cost>
 using item_pack_stage = pack_stage<item_packing<Cost, costed_item<Cost>>, costed_item<Cost>>;
 
-}  // namespace detail
+}   // namespace detail
 
 /// Returns the stage that puts documents one after the other. Throws setup_error if options.length is 0.
 detail::pack_stage<detail::packing> pack(const pack_options& options);
@@ -337,7 +337,7 @@ auto pack_best_fit(Cost cost, const cost_options& options) {
 detail::broken_stage pack(const detail::wrong_cost&, const cost_options&);
 detail::broken_stage pack_best_fit(const detail::wrong_cost&, const cost_options&);
 
-}}  // namespace millrace
+}}   // namespace millrace
 
 #ifndef MILLRACE_COMPILED
 #include <millrace/stages/impl/pack.inl>

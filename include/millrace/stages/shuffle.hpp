@@ -35,7 +35,7 @@ struct shuffle_stage : stage_tag {
   using out = In;
 };
 
-}  // namespace detail
+}   // namespace detail
 
 /// Returns the stage that shuffles; the default window is 8192 samples.
 constexpr detail::shuffle_stage shuffle(shuffle_options options = {}) { return {{}, options}; }
@@ -44,4 +44,4 @@ detail::broken_stage shuffle(detail::diagnose::shuffle_of_a_number);
 /// Catches buffer_size, another name of `window`.
 detail::broken_stage shuffle(detail::diagnose::shuffle_by_another_name);
 
-}}  // namespace millrace
+}}   // namespace millrace

@@ -50,13 +50,12 @@ struct take_stage : stage_tag {
   }
 };
 
-}  // namespace detail
+}   // namespace detail
 
 /// Returns the stage that keeps the first `count` items of each pass. Throws setup_error if `count` is 0.
 inline detail::take_stage take(std::uint64_t count) {
-  if (count == 0)
-    throw setup_error("take(0) would drop all items: the count must be at least 1", "Set a larger count");
+  if (count == 0) throw setup_error("take(0) would drop all items: the count must be at least 1", "Set a larger count");
   return {{}, count};
 }
 
-}}  // namespace millrace
+}}   // namespace millrace

@@ -41,9 +41,9 @@ struct to_device_stage : stage_tag {
   using out = In;
 };
 
-}  // namespace detail
+}   // namespace detail
 
 /// Returns the stage that delivers batches on a device; the default is best_device().
 inline detail::to_device_stage to_device(to_device_options options = {}) { return {{}, std::move(options)}; }
 
-}}  // namespace millrace
+}}   // namespace millrace

@@ -45,12 +45,12 @@ struct ready_batch {
   std::byte* data = nullptr;
   std::uint64_t batch = 0;
   std::uint64_t epoch = 0;
-  std::size_t rows = 0;   ///< rows with samples; fewer than the batch size only for a short last batch
+  std::size_t rows = 0;       ///< rows with samples; fewer than the batch size only for a short last batch
   std::uint64_t digest = 0;   ///< sum of the digests of the rows, modulo 2^64
   batch_extent extent{};
   std::exception_ptr error{};
   const std::string_view* keys = nullptr;   ///< keys of the rows; null unless options::keys is set
-  std::vector<damaged_row> damaged{};   ///< in row order
+  std::vector<damaged_row> damaged{};       ///< in row order
 };
 
 /// The ring of host batches.
@@ -190,7 +190,7 @@ class batch_ring {
   bool stopped_ = false;
 };
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail
 
 #ifndef MILLRACE_COMPILED
 #include <millrace/sync/impl/batch_ring.inl>

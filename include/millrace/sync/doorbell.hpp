@@ -62,4 +62,4 @@ class doorbell {
   std::condition_variable rung_;
 };
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail

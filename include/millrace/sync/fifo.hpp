@@ -80,9 +80,9 @@ class fifo {
     first_ = 0;
   }
 
-  T* ring_ = nullptr;           // only the elements in the queue are constructed
+  T* ring_ = nullptr;          // only the elements in the queue are constructed
   std::size_t capacity_ = 0;   // 0 or a power of two
   std::size_t first_ = 0, count_ = 0;
 };
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail

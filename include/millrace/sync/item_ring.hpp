@@ -89,4 +89,4 @@ class item_ring {
   const std::uint64_t mask_;
 };
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail

@@ -47,4 +47,4 @@ class notice_outlet {
   std::recursive_mutex mutex_;   // the user's function may cause a notice itself
 };
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail

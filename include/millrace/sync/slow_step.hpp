@@ -32,13 +32,12 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 class slow_step {
  public:
   struct options {
-    std::size_t items = 0;      ///< number of items of the step; 0 if unknown
-    bool only_stalls = false;   ///< whether to report only if no item was completed since the last check
+    std::size_t items = 0;              ///< number of items of the step; 0 if unknown
+    bool only_stalls = false;           ///< whether to report only if no item was completed since the last check
     notice_outlet* notices = nullptr;   ///< outlet of the caller; if null, notices are printed to stderr
     std::uint64_t after_ns = 10'000'000'000;
   };
-  explicit slow_step(std::string step, options o)
-      : step_(std::move(step)), options_(o), started_ns_(steady_now_ns()) {
+  explicit slow_step(std::string step, options o) : step_(std::move(step)), options_(o), started_ns_(steady_now_ns()) {
     try {
       thread_ = start_thread([this] { watch(); });
     } catch (...) {
@@ -109,4 +108,4 @@ class slow_step {
   std::thread thread_;   // the last member, because the thread uses the others
 };
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail

@@ -21,7 +21,7 @@ std::thread start_thread(std::function<void()> body);
 /// Adds `count` threads to `all`. The i-th new thread runs body(i). Existing threads are not affected.
 void start_threads(std::vector<std::thread>& all, std::size_t count, const std::function<void(std::size_t)>& body);
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail
 
 #ifndef MILLRACE_COMPILED
 #include <millrace/sync/impl/start_thread.inl>

@@ -98,4 +98,4 @@ class device_sums {
   bool claimed_ = false;
 };
 
-}}  // namespace millrace
+}}   // namespace millrace

@@ -27,7 +27,9 @@ struct grid_boxes {
   grid_boxes(const padded_view<const float, 3>& column) : edges(column.values), counts(column.lengths) {}
   /// Uses a column [B, 4].
   grid_boxes(const tensor_view<const float, 2>& column)
-      : edges{.data = column.data, .shape = {column.shape[0], 1, column.shape[1]}, .memory = column.memory,
+      : edges{.data = column.data,
+              .shape = {column.shape[0], 1, column.shape[1]},
+              .memory = column.memory,
               .name = column.name} {}
   grid_boxes(const tensor_view<float, 2>& column) : grid_boxes(tensor_view<const float, 2>(column)) {}
 
@@ -39,8 +41,8 @@ namespace detail {
 
 /// The layout of the images in the grid.
 struct grid_layout {
-  std::size_t rows = 0;                ///< number of images in the batch
-  std::size_t count = 0, columns = 0;  ///< number of shown images; number of columns
+  std::size_t rows = 0;                 ///< number of images in the batch
+  std::size_t count = 0, columns = 0;   ///< number of shown images; number of columns
   std::size_t height = 0, width = 0, gap = 0;
 
   std::size_t top(std::size_t i) const noexcept { return i / columns * (height + gap); }
@@ -60,9 +62,9 @@ void blend_masks(image& grid, const grid_layout& layout, const tensor_view<const
 /// Draws outlines into an RGB grid. Throws setup_error if the shape of the boxes is not [B, n, 4] with B images.
 void outline_boxes(image& grid, const grid_layout& layout, const grid_boxes& boxes);
 
-}  // namespace detail
+}   // namespace detail
 
-}}  // namespace millrace
+}}   // namespace millrace
 
 #ifndef MILLRACE_COMPILED
 #include <millrace/train/impl/grid_overlay.inl>

@@ -44,7 +44,7 @@ class json_lines final : public sink {
   static constexpr std::int64_t sync_ns = 10'000'000'000;   // a crash of the machine loses at most the rows of 10 s
 };
 
-}}  // namespace millrace
+}}   // namespace millrace
 
 #ifndef MILLRACE_COMPILED
 #include <millrace/train/impl/json_lines.inl>

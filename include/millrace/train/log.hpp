@@ -38,8 +38,8 @@ namespace millrace { inline namespace MILLRACE_ABI {
 
 /// Options of a log.
 struct log_options {
-  std::size_t queue_rows = 1024;                     ///< maximum number of queued rows
-  std::size_t queue_bytes = std::size_t{64} << 20;   ///< maximum memory of the queued rows
+  std::size_t queue_rows = 1024;                                    ///< maximum number of queued rows
+  std::size_t queue_bytes = std::size_t{64} << 20;                  ///< maximum memory of the queued rows
   std::chrono::nanoseconds hold = std::chrono::milliseconds(200);   ///< time that a row waits for rows of earlier steps
   std::chrono::nanoseconds drain = std::chrono::seconds(5);         ///< timeout of close() and of flush()
   time_source now = detail::system_instant;
@@ -121,7 +121,7 @@ class log_state {
 
   mutable std::mutex mutex_;
   std::condition_variable wake_writer_, progress_;
-  std::deque<entry> waiting_;    // in step order; rows of one step in the order of arrival
+  std::deque<entry> waiting_;   // in step order; rows of one step in the order of arrival
   std::size_t waiting_bytes_ = 0;
   std::uint64_t last_step_ = 0, written_step_ = 0;
   log_counts counts_;
@@ -129,7 +129,7 @@ class log_state {
   bool closing_ = false, writing_ = false, finished_ = false;
 };
 
-}  // namespace detail
+}   // namespace detail
 
 /// mr::log: queues rows and writes them to its sinks.
 class log {
@@ -176,7 +176,7 @@ class log {
   std::thread writer_;
 };
 
-}}  // namespace millrace
+}}   // namespace millrace
 
 #ifndef MILLRACE_COMPILED
 #include <millrace/train/impl/log.inl>

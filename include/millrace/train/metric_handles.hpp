@@ -27,8 +27,8 @@ namespace millrace { inline namespace MILLRACE_ABI {
 
 /// The weight of added values and the stream that computes them.
 struct add_options {
-  double weight = 1;                   ///< weight of each value
-  stream_view stream{};                ///< the GPU stream that computes the values
+  double weight = 1;      ///< weight of each value
+  stream_view stream{};   ///< the GPU stream that computes the values
 };
 
 namespace detail {
@@ -57,7 +57,7 @@ constexpr number_kind kind_of = std::is_same_v<T, float> ? number_kind::f32
                                 : std::is_same_v<T, f16> ? number_kind::f16
                                                          : number_kind::bf16;
 
-}  // namespace detail
+}   // namespace detail
 
 /// A weighted mean; created by metrics::mean.
 class mean_metric {
@@ -103,19 +103,18 @@ class accuracy_metric {
                             to_string(labels.shape),
                         "Pass logits [batch, classes] and labels [batch], both with the batch's size() rows");
     if (labels.memory != logits.memory)
-      throw setup_error("accuracy '" + metric_->name +
-                            "' got logits and labels in different memory: one is in GPU memory",
-                        "Pass both in host memory, or both in GPU memory");
+      throw setup_error(
+          "accuracy '" + metric_->name + "' got logits and labels in different memory: one is in GPU memory",
+          "Pass both in host memory, or both in GPU memory");
     if (logits.memory == memory_kind::device)
-      return metric_->on(logits).add_rows(metric_->on_device,
-                                          {.logits = logits.data,
-                                           .kind = detail::kind_of<std::remove_const_t<T>>,
-                                           .labels = labels.data,
-                                           .wide_labels = sizeof(Label) == sizeof(std::int64_t),
-                                           .rows = logits.shape[0],
-                                           .classes = logits.shape[1],
-                                           .top_k = metric_->top_k,
-                                           .stream = how.stream});
+      return metric_->on(logits).add_rows(metric_->on_device, {.logits = logits.data,
+                                                               .kind = detail::kind_of<std::remove_const_t<T>>,
+                                                               .labels = labels.data,
+                                                               .wide_labels = sizeof(Label) == sizeof(std::int64_t),
+                                                               .rows = logits.shape[0],
+                                                               .classes = logits.shape[1],
+                                                               .top_k = metric_->top_k,
+                                                               .stream = how.stream});
     add_on_host<std::remove_const_t<T>>(logits.host(), labels.host(), logits.shape[1]);
   }
 
@@ -145,4 +144,4 @@ class accuracy_metric {
   detail::named_metric* metric_;
 };
 
-}}  // namespace millrace
+}}   // namespace millrace

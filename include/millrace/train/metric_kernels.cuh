@@ -49,8 +49,8 @@ struct sum_values {
   const T* values;
   std::size_t count;
   double weight;
-  float limit;          // largest_addend(weight)
-  metric_totals* to;    // the totals, or the parts
+  float limit;         // largest_addend(weight)
+  metric_totals* to;   // the totals, or the parts
 
   MILLRACE_BOTH_SIDES void operator()(const auto& team) const {
     const metric_totals all = team.reduce([&](unsigned t) {
@@ -97,8 +97,8 @@ inline unsigned sum_values_blocks(std::size_t count) noexcept {
 inline float largest_addend(double weight) noexcept {
   constexpr double largest = std::numeric_limits<float>::max();
   if (!is_finite(weight)) return -1;
-  const auto rounded =
-      static_cast<float>(std::min(largest, std::numeric_limits<double>::max() / (weight < 0 ? -weight : weight)));
+  const auto rounded = static_cast<float>(
+      std::min(largest, std::numeric_limits<double>::max() / (weight < 0 ? -weight : weight)));
   return is_finite(static_cast<double>(rounded) * weight) ? rounded : std::nextafter(rounded, 0.0F);
 }
 
@@ -124,9 +124,8 @@ struct rank_rows {
       const float target = to_float(line[label]);
       const rank_part all = team.reduce([&](unsigned t) {
         rank_part part;
-        for_share(line, classes, t, threads, [&](float logit, std::size_t c) {
-          part.take(logit, target, c < static_cast<std::size_t>(label));
-        });
+        for_share(line, classes, t, threads,
+                  [&](float logit, std::size_t c) { part.take(logit, target, c < static_cast<std::size_t>(label)); });
         return part;
       });
       ++mine.count;
@@ -153,9 +152,9 @@ inline unsigned rank_rows_blocks(std::size_t rows) noexcept {
 struct grouped_add {
   enum class work : std::uint8_t { values, ranks, wide_ranks, parts };
 
-  const void* data = nullptr;       // values, logits or parts
+  const void* data = nullptr;   // values, logits or parts
   const void* labels = nullptr;
-  std::size_t count = 0;            // number of values, rows or parts
+  std::size_t count = 0;   // number of values, rows or parts
   std::size_t classes = 0, top_k = 0;
   double weight = 1;
   metric_totals* to = nullptr;
@@ -206,8 +205,8 @@ struct add_group {
   }
   template <class T, class Label>
   static MILLRACE_BOTH_SIDES void rank(const grouped_add& a, const auto& team) {
-    rank_rows<T, Label, threads>{static_cast<const T*>(a.data), static_cast<const Label*>(a.labels), a.count, a.classes,
-                                 a.top_k, a.to}(team);
+    rank_rows<T, Label, threads>{
+        static_cast<const T*>(a.data), static_cast<const Label*>(a.labels), a.count, a.classes, a.top_k, a.to}(team);
   }
 };
 
@@ -217,7 +216,7 @@ struct hand_over_totals {
   static constexpr unsigned threads = 32;
 
   metric_totals* from;
-  metric_totals* to;      // null if the totals are only cleared
+  metric_totals* to;   // null if the totals are only cleared
   std::size_t count;
   bool clears;
 
@@ -231,4 +230,4 @@ struct hand_over_totals {
   }
 };
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail

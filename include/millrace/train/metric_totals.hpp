@@ -17,11 +17,11 @@ namespace millrace { inline namespace MILLRACE_ABI {
 
 /// Weighted sum, counts and errors of one metric.
 struct metric_totals {
-  double sum = 0, weight = 0;                 ///< sum of value x weight; sum of weights
-  std::uint64_t count = 0;                    ///< number of samples or units, or duration in nanoseconds
+  double sum = 0, weight = 0;   ///< sum of value x weight; sum of weights
+  std::uint64_t count = 0;      ///< number of samples or units, or duration in nanoseconds
   std::uint64_t correct_1 = 0, correct_k = 0;
-  std::uint64_t nonfinite = 0;                ///< values excluded from `sum`, or rows of logits with a NaN
-  std::uint64_t bad_labels = 0;               ///< rows that a device omitted because their label is not a class
+  std::uint64_t nonfinite = 0;    ///< values excluded from `sum`, or rows of logits with a NaN
+  std::uint64_t bad_labels = 0;   ///< rows that a device omitted because their label is not a class
 
   /// Adds value * weight to `sum`, and the weight to `weight`. If the product or the weight is not finite, only
   /// increments `nonfinite`.
@@ -50,4 +50,4 @@ struct metric_totals {
   bool empty() const noexcept { return !(weight > 0) && count == 0 && nonfinite == 0 && bad_labels == 0; }
 };
 
-}}  // namespace millrace
+}}   // namespace millrace

@@ -34,7 +34,7 @@ namespace millrace { inline namespace MILLRACE_ABI {
 
 /// The GPU and the capacity of its sums.
 struct cuda_metric_sums_options {
-  int device = -1;   ///< number of the GPU; -1 for the current GPU
+  int device = -1;                ///< number of the GPU; -1 for the current GPU
   std::size_t max_metrics = 32;   ///< maximum number of means and accuracies together
   std::size_t slots = 4;          ///< maximum number of pending hand-overs
 };
@@ -112,8 +112,14 @@ class cuda_device_sums final : public device_sums {
     if (is_group_open_) {
       const unsigned blocks = sum_values_blocks(v.count);
       metric_totals* const parts = blocks > 1 ? parts_ : nullptr;   // add_to_group() adds an offset
-      return add_to_group({.data = v.data, .count = v.count, .weight = v.weight, .to = totals_ + metric, .parts = parts,
-                           .limit = largest_addend(v.weight), .blocks = blocks, .kind = v.kind});
+      return add_to_group({.data = v.data,
+                           .count = v.count,
+                           .weight = v.weight,
+                           .to = totals_ + metric,
+                           .parts = parts,
+                           .limit = largest_addend(v.weight),
+                           .blocks = blocks,
+                           .kind = v.kind});
     }
     switch (v.kind) {
       case number_kind::f32: return add_values_as<float>(metric, v);
@@ -130,8 +136,14 @@ class cuda_device_sums final : public device_sums {
     check_gpu(r.labels, "a view of labels", gpu_.ordinal);
     enter(r.stream);
     if (is_group_open_)
-      return add_to_group({.data = r.logits, .labels = r.labels, .count = r.rows, .classes = r.classes,
-                           .top_k = r.top_k, .to = totals_ + metric, .blocks = rank_rows_blocks(r.rows), .kind = r.kind,
+      return add_to_group({.data = r.logits,
+                           .labels = r.labels,
+                           .count = r.rows,
+                           .classes = r.classes,
+                           .top_k = r.top_k,
+                           .to = totals_ + metric,
+                           .blocks = rank_rows_blocks(r.rows),
+                           .kind = r.kind,
                            .what = r.wide_labels ? grouped_add::work::wide_ranks : grouped_add::work::ranks});
     switch (r.kind) {
       case number_kind::f32: return add_rows_as<float>(metric, r);
@@ -287,8 +299,8 @@ class cuda_device_sums final : public device_sums {
     add_group merges;
     for (unsigned i = 0; i < group.count; ++i)
       if (const grouped_add& a = group.adds[i]; a.parts)
-        merges.adds[merges.count++] = {.data = a.parts, .count = a.blocks, .to = a.to,
-                                       .what = grouped_add::work::parts};
+        merges.adds[merges.count++] = {
+            .data = a.parts, .count = a.blocks, .to = a.to, .what = grouped_add::work::parts};
     if (merges.count > 0) launch(merges, {.blocks = merges.count, .stream = step_});
   }
 
@@ -300,9 +312,8 @@ class cuda_device_sums final : public device_sums {
     queue_group();
     if (used_ && !is_idle_) {
       if (is_capturing(stream) || is_capturing(step_))
-        throw setup_error(
-            "a metric was updated on two streams, and one of them is being captured",
-            "Update all metrics on one stream, and replay the graph there");
+        throw setup_error("a metric was updated on two streams, and one of them is being captured",
+                          "Update all metrics on one stream, and replay the graph there");
       check_cuda(cudaEventRecord(order_, step_), "cudaEventRecord");
       check_cuda(cudaStreamWaitEvent(stream, order_, 0), "cudaStreamWaitEvent");
     }
@@ -322,9 +333,9 @@ class cuda_device_sums final : public device_sums {
     launch(hand_over_totals{totals_, s.on_device, o_.max_metrics, clears}, {.stream = step_});
     check_cuda(cudaEventRecord(s.moved, step_), "cudaEventRecord");
     check_cuda(cudaStreamWaitEvent(side_, s.moved, 0), "cudaStreamWaitEvent");
-    check_cuda(cudaMemcpyAsync(s.on_host, s.on_device, o_.max_metrics * sizeof(metric_totals), cudaMemcpyDeviceToHost,
-                               side_),
-               "cudaMemcpyAsync");
+    check_cuda(
+        cudaMemcpyAsync(s.on_host, s.on_device, o_.max_metrics * sizeof(metric_totals), cudaMemcpyDeviceToHost, side_),
+        "cudaMemcpyAsync");
     check_cuda(cudaEventRecord(s.landed, side_), "cudaEventRecord");
     last_move_ = &s;
   }
@@ -334,7 +345,7 @@ class cuda_device_sums final : public device_sums {
     const capture_tolerant now;
     check_cuda(cudaEventSynchronize(s.landed), "cudaEventSynchronize");
     if (last_move_ != &s || captured_) return;   // the stream may have further adds
-    step_ = side_;   // the program may destroy its stream now
+    step_ = side_;                               // the program may destroy its stream now
     is_idle_ = true;
   }
 
@@ -357,16 +368,16 @@ class cuda_device_sums final : public device_sums {
   std::size_t metrics_ = 0, first_ = 0, pending_ = 0;
   const slot* last_move_ = nullptr;   // the last move, if the stream has no work after it
   bool used_ = false, put_off_ = false, is_group_open_ = false;
-  bool captured_ = false;             // whether an add was captured, whose replays are unknown
-  bool is_idle_ = false;              // all work on the sums is complete
-  add_group group_{};   // adds that have not been queued
+  bool captured_ = false;   // whether an add was captured, whose replays are unknown
+  bool is_idle_ = false;    // all work on the sums is complete
+  add_group group_{};       // adds that have not been queued
 };
 
-}  // namespace detail
+}   // namespace detail
 
 /// Returns sums in GPU memory for one mr::metrics. Throws setup_error for an option that is 0, io_error from CUDA.
 inline std::shared_ptr<device_sums> cuda_metric_sums(const cuda_metric_sums_options& options = {}) {
   return std::make_shared<detail::cuda_device_sums>(options);
 }
 
-}}  // namespace millrace
+}}   // namespace millrace

@@ -47,14 +47,14 @@ namespace millrace { inline namespace MILLRACE_ABI {
 
 /// The interval, the clock and the device of metrics.
 struct metrics_options {
-  std::uint64_t every = 50;            ///< steps between rows
+  std::uint64_t every = 50;   ///< steps between rows
   time_source now = detail::system_instant;
   std::shared_ptr<device_sums> device{};   ///< for views of GPU memory
 };
 
 /// Selects the accuracies of a metric.
 struct accuracy_options {
-  std::size_t top_k = 1;               ///< if greater than 1, top-1 and top-k are counted in one pass
+  std::size_t top_k = 1;   ///< if greater than 1, top-1 and top-k are counted in one pass
 };
 
 /// The step and epoch that a row belongs to.
@@ -161,13 +161,13 @@ class metrics {
   metrics_options options_;
   instant since_;
   std::deque<detail::named_metric> metrics_;   // a deque, because the handles point to its elements
-  std::deque<pending_row> pending_;        // oldest first, the order in which the device delivers sums
+  std::deque<pending_row> pending_;            // oldest first, the order in which the device delivers sums
   std::optional<data_error> bad_labels_;
   log_point last_{};
   std::uint64_t steps_since_ = 0, log_skipped_ = 0;
 };
 
-}}  // namespace millrace
+}}   // namespace millrace
 
 #ifndef MILLRACE_COMPILED
 #include <millrace/train/impl/metrics.inl>

@@ -40,11 +40,11 @@ namespace millrace { inline namespace MILLRACE_ABI {
 
 /// Selects the images of a batch and their presentation.
 struct grid_options {
-  std::size_t most = 64;             ///< maximum number of images; the first rows of the batch are shown
+  std::size_t most = 64;                  ///< maximum number of images; the first rows of the batch are shown
   std::optional<std::size_t> columns{};   ///< columns of the grid; by default as square as possible
-  std::size_t gap = 2;               ///< pixels between two images
-  normalize_options normalized{};    ///< the options that were passed to normalize(); for u8, only the layout matters
-  int quality = 95;                  ///< JPEG quality
+  std::size_t gap = 2;                    ///< pixels between two images
+  normalize_options normalized{};   ///< the options that were passed to normalize(); for u8, only the layout matters
+  int quality = 95;                 ///< JPEG quality
   tensor_view<const std::uint8_t, 3> masks{};   ///< [B, H, W]: the class of each pixel; no masks by default
   grid_boxes boxes{};                           ///< in pixels of the images; no boxes by default
 };
@@ -52,8 +52,8 @@ struct grid_options {
 namespace detail {
 
 template <class T>
-concept pixel_element =
-    std::is_same_v<std::remove_const_t<T>, std::uint8_t> || training_element<std::remove_const_t<T>>;
+concept pixel_element = std::is_same_v<std::remove_const_t<T>, std::uint8_t> ||
+                        training_element<std::remove_const_t<T>>;
 
 template <class View>
 inline constexpr bool holds_pictures = false;
@@ -98,7 +98,7 @@ std::uint8_t level_of(T value, double std, double mean) noexcept {
   }
 }
 
-}  // namespace detail
+}   // namespace detail
 
 /// Returns the grid as pixels [height, width, C] u8. Throws setup_error if the shape is not that of images.
 template <detail::pixel_element T>
@@ -130,8 +130,8 @@ image make_grid(const tensor_view<T, 4>& pictures, const grid_options& options =
           *to++ = detail::level_of(row[x * pixel_step + c * channel_step], options.normalized.std[c],
                                    options.normalized.mean[c]);
     }
-  const detail::grid_layout layout{.rows = s[0], .count = count, .columns = columns, .height = height, .width = width,
-                                   .gap = options.gap};
+  const detail::grid_layout layout{
+      .rows = s[0], .count = count, .columns = columns, .height = height, .width = width, .gap = options.gap};
   if (options.masks.data || options.boxes.edges.data) detail::make_rgb(grid);
   if (options.masks.data) detail::blend_masks(grid, layout, options.masks);
   if (options.boxes.edges.data) detail::outline_boxes(grid, layout, options.boxes);
@@ -181,4 +181,4 @@ encoded_image encode_grid(const Pictures& pictures, std::string name, const grid
           .height = grid.shape()[0]};
 }
 
-}}  // namespace millrace
+}}   // namespace millrace

@@ -45,9 +45,9 @@ struct encoded_image {
 struct row {
   std::uint64_t step = 0;
   std::optional<std::uint64_t> epoch{};
-  std::int64_t unix_ns = 0;       ///< time of the values since 1970; 0 for the time of push() or offer()
+  std::int64_t unix_ns = 0;   ///< time of the values since 1970; 0 for the time of push() or offer()
   std::vector<quantity> values{};
-  std::uint64_t nonfinite = 0;    ///< NaN and infinite values that were excluded from `values`
+  std::uint64_t nonfinite = 0;   ///< NaN and infinite values that were excluded from `values`
   std::vector<encoded_image> images{};
   std::string message{};
 
@@ -61,7 +61,7 @@ struct row {
   std::size_t held_bytes() const noexcept;
 };
 
-}}  // namespace millrace
+}}   // namespace millrace
 
 #ifndef MILLRACE_COMPILED
 #include <millrace/train/impl/row.inl>

@@ -32,9 +32,7 @@ struct instant {
 namespace detail {
 
 /// Returns the current time of the system's clocks.
-inline instant system_instant() noexcept {
-  return {read_clock_ns(CLOCK_MONOTONIC), read_clock_ns(CLOCK_REALTIME)};
-}
+inline instant system_instant() noexcept { return {read_clock_ns(CLOCK_MONOTONIC), read_clock_ns(CLOCK_REALTIME)}; }
 
 /// Converts nanoseconds to seconds. Full seconds and the remainder are converted separately, because the nanoseconds
 /// of a wall clock have more digits than a double can represent.
@@ -43,7 +41,7 @@ constexpr double to_seconds(std::int64_t ns) noexcept {
   return static_cast<double>(ns / second) + static_cast<double>(ns % second) / 1e9;
 }
 
-}  // namespace detail
+}   // namespace detail
 
 /// Returns the current time; any thread may call it.
 using time_source = std::function<instant()>;
@@ -64,4 +62,4 @@ class sink {
   virtual void close() {}         ///< called after the last row
 };
 
-}}  // namespace millrace
+}}   // namespace millrace

@@ -27,9 +27,9 @@ namespace millrace { inline namespace MILLRACE_ABI {
 struct status_line_options {
   enum class output { detect, terminal, plain };
 
-  int file = STDERR_FILENO;                 ///< file descriptor, not owned
+  int file = STDERR_FILENO;   ///< file descriptor, not owned
   output kind = output::detect;
-  std::optional<std::size_t> columns{};     ///< width of the line; by default that of the terminal at each redraw
+  std::optional<std::size_t> columns{};   ///< width of the line; by default that of the terminal at each redraw
   std::chrono::nanoseconds plain_interval = std::chrono::seconds(10);   ///< minimum time between plain lines
 };
 
@@ -80,7 +80,7 @@ class status_line final : public sink {
   std::string line_;
 };
 
-}}  // namespace millrace
+}}   // namespace millrace
 
 #ifndef MILLRACE_COMPILED
 #include <millrace/train/impl/status_line.inl>

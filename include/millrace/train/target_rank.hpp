@@ -56,4 +56,4 @@ constexpr std::size_t target_rank(std::span<const bf16> logits, std::size_t labe
   return rank_among(logits, label);
 }
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail

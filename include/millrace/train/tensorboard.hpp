@@ -50,12 +50,12 @@ std::string tfrecord(std::string_view payload);
 
 std::string tensorboard_event(const row& r);
 
-}  // namespace detail
+}   // namespace detail
 
 /// The folder of the event file, and the clock.
 struct tensorboard_options {
-  std::string folder{};                    ///< created if it does not exist
-  time_source now = detail::system_instant;        ///< clock for the file's name and its first record
+  std::string folder{};                       ///< created if it does not exist
+  time_source now = detail::system_instant;   ///< clock for the file's name and its first record
 };
 
 /// A sink that writes rows to a new TensorBoard event file.
@@ -81,7 +81,7 @@ class tensorboard final : public sink {
   static constexpr std::int64_t sync_ns = 10'000'000'000;   // a crash of the machine loses at most the rows of 10 s
 };
 
-}}  // namespace millrace
+}}   // namespace millrace
 
 #ifndef MILLRACE_COMPILED
 #include <millrace/train/impl/tensorboard.inl>

@@ -36,12 +36,12 @@ class autotuner {
 
 /// The workers and reads of a session.
 struct concurrency_limits {
-  concurrency_counts open{};   ///< numbers that are open at the start
-  concurrency_counts max{};   ///< numbers that are created, and that can be opened
+  concurrency_counts open{};          ///< numbers that are open at the start
+  concurrency_counts max{};           ///< numbers that are created, and that can be opened
   notice_outlet* notices = nullptr;   ///< the outlet of the session
 };
 
-}  // namespace detail
+}   // namespace detail
 
 /// Sets the numbers of workers and I/O threads of a session while it runs. mr::tuning() returns a tuning_rule.
 class tuning_rule {
@@ -58,4 +58,4 @@ class tuning_rule {
   virtual std::unique_ptr<detail::autotuner> start(const detail::concurrency_limits& of_session) const = 0;
 };
 
-}}  // namespace millrace
+}}   // namespace millrace

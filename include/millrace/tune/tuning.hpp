@@ -26,8 +26,8 @@ namespace millrace { inline namespace MILLRACE_ABI {
 /// Options of tuning().
 struct tuning_options {
   std::optional<std::size_t> max_workers{};   ///< maximum number of workers; by default the number of usable cores
-  std::size_t max_reads = 32;    ///< maximum number of concurrent reads; each has an I/O thread
-  double data_wait = 0.02;       ///< accepted wait for data, as a share of the training time
+  std::size_t max_reads = 32;                 ///< maximum number of concurrent reads; each has an I/O thread
+  double data_wait = 0.02;                    ///< accepted wait for data, as a share of the training time
 };
 
 namespace detail {
@@ -68,13 +68,13 @@ class window_tuning final : public tuning_rule {
   const tuning_options options_;
 };
 
-}  // namespace detail
+}   // namespace detail
 
 /// Returns a rule for session_options::tuning. Sessions that share a rule are tuned separately. Throws setup_error if
 /// an option is below its minimum.
 std::shared_ptr<const tuning_rule> tuning(tuning_options o = {});
 
-}}  // namespace millrace
+}}   // namespace millrace
 
 #ifndef MILLRACE_COMPILED
 #include <millrace/tune/impl/tuning.inl>

@@ -50,18 +50,18 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 struct tuning_window {
   static constexpr double without_limit = std::numeric_limits<double>::infinity();
 
-  double data_wait = 0;                 ///< share of the trainer's or its device's time that is spent waiting for data
-  double rate = 0;                      ///< delivered samples per second
-  double read_rate = 0;                 ///< speed of reading, in delivered samples per second
-  double step_rate = without_limit;     ///< rate of a step that never waits for data
-  double fixed_rate = without_limit;    ///< rate of the slowest stage that is not tuned
-  std::string fixed_name{};             ///< name of the slowest stage that is not tuned
-  double work_s = 0, all_work_s = 0;    ///< worker time per sample: in the slowest stage, and in all stages
-  bool reads = false;                   ///< whether enough was read to judge; false if most had been prefetched
+  double data_wait = 0;                ///< share of the trainer's or its device's time that is spent waiting for data
+  double rate = 0;                     ///< delivered samples per second
+  double read_rate = 0;                ///< speed of reading, in delivered samples per second
+  double step_rate = without_limit;    ///< rate of a step that never waits for data
+  double fixed_rate = without_limit;   ///< rate of the slowest stage that is not tuned
+  std::string fixed_name{};            ///< name of the slowest stage that is not tuned
+  double work_s = 0, all_work_s = 0;   ///< worker time per sample: in the slowest stage, and in all stages
+  bool reads = false;                  ///< whether enough was read to judge; false if most had been prefetched
   double reading_s = 0, unpacking_s = 0;   ///< time of the I/O threads per sample
-  double outstanding = 1;               ///< mean number of outstanding reads while at least one is outstanding
-  std::optional<double> contention{};   ///< contention of reads, 0 to 1; empty if unknown
-  concurrency_counts open{};            ///< workers and reads that were open
+  double outstanding = 1;                  ///< mean number of outstanding reads while at least one is outstanding
+  std::optional<double> contention{};      ///< contention of reads, 0 to 1; empty if unknown
+  concurrency_counts open{};               ///< workers and reads that were open
 
   /// Returns the rate that `n` workers can deliver; infinite if the workers had no work.
   double rate_of_workers(std::size_t n) const noexcept;
@@ -78,7 +78,7 @@ struct tuning_decision {
   std::size_t moves = 0;       ///< moves of this search so far
   bool settled = false;        ///< whether the search has ended
   concurrency_counts from{}, to{};
-  double data_wait = 0;        ///< wait for data in the window, as a share of the time
+  double data_wait = 0;   ///< wait for data in the window, as a share of the time
   std::string why{};
 
   /// Returns a line of text such as:
@@ -108,7 +108,7 @@ class tuning_search {
   std::optional<tuning_decision> evaluate(tuning_window w);
 
  private:
-  static constexpr double busy_share = 0.95;   // busy share of the workers and reads at the target
+  static constexpr double busy_share = 0.95;      // busy share of the workers and reads at the target
   static constexpr double gain_of_twice = 1.05;   // beyond the knee, twice as many reads gain less than this factor
 
   struct aim {
@@ -172,12 +172,12 @@ class tuning_search {
   static constexpr std::size_t max_moves = 5;   // a run that needs more moves is not steady enough to tune
   std::size_t moves_ = 0, waits_in_turn_ = 0, changed_in_turn_ = 0;
   bool settled_ = false, out_of_reach_ = false;   // out_of_reach_: settled although the trainer waits for data
-  state before_{};   // state before the last move
+  state before_{};                                // state before the last move
   tuning_window settled_at_{};
   read_sample here_{}, before_here_{};   // at the current number of reads, and at the previous number
 };
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail
 
 #ifndef MILLRACE_COMPILED
 #include <millrace/tune/impl/tuning_search.inl>

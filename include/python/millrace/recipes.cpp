@@ -93,7 +93,7 @@ auto image_loader(const char* name, Flow flow) {
                             &o::label, &o::mask>(name, flow);
 }
 
-}  // namespace
+}   // namespace
 
 PyMODINIT_FUNC PyInit_recipes() {
   using o = token_options;

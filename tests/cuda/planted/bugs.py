@@ -114,7 +114,7 @@ COPIES_AND_REUSE = (
         stager(COPY_WAITS, COPY_WAITS.replace("*target.", "*ring_[0]."))),
     bug("a slot is released before its release is recorded", DELIVERY,
         stager(RECORD_RELEASE + GIVE_BACK, GIVE_BACK + RECORD_RELEASE)),
-    bug("join() does not wait for copies under way", DELIVERY, stager("    while (finish_oldest()) {\n    }\n", "")),
+    bug("join() does not wait for copies under way", DELIVERY, stager("    while (finish_oldest()) {}\n", "")),
     bug("fixed slots are not fixed", DELIVERY, stager("    if (options_.fixed_slots) {\n", "    if (false) {\n")),
     bug("errors of a device are not reported", DELIVERY, stager("if (!lost_) lost_ = why;", "")),
 )

@@ -178,7 +178,7 @@ MUTATIONS = (
              "default: finish(p); return run_on_all(op, p);", "default: return run_on_all(op, p);",
              "image/augment/photometric_runner_test.cpp"),
     mutation("warp: numbers close to integers are not computed again", "image/warp/warp_body.inc",
-             "if (marks != 0) [[unlikely]] recompute", "if (marks > 0xffff) recompute", "image/warp/warp_test.cpp"),
+             "if (marks != 0) [[unlikely]]\n", "if (marks > 0xffff) [[unlikely]]\n", "image/warp/warp_test.cpp"),
     mutation("warp: the last doubtful numbers of a row are not computed again", "image/warp/axis_warp",
              "for (std::size_t i = 0; i < count;) {", "for (std::size_t i = 0; i + 1 < count;) {",
              "image/warp/warp_test.cpp"),

@@ -33,4 +33,4 @@ struct feed_rows_options {
   std::chrono::seconds patience{20};
 };
 
-}}  // namespace millrace
+}}   // namespace millrace

@@ -93,7 +93,7 @@ struct feeder_state {
   const feeder_address at;
   feeder_statistics statistics{};
   std::size_t all_rows = 0, request_rows = 1;   // the window with a share of 1, and the maximum for a request
-  double share = 1;   // part of the window that this trainer uses, from 0 to 1
+  double share = 1;                             // part of the window that this trainer uses, from 0 to 1
   std::int64_t reduced_ns = 0;
   bool is_listed = true;
   std::size_t running = 0, greetings = 0;                   // running requests, and how many of them are handshakes

@@ -49,7 +49,7 @@ class feeder_server {
     if (!daemon_) return;
     draining_.store(true);
     MHD_quiesce_daemon(daemon_);   // otherwise, MHD_stop_daemon() closes the socket
-    work_.stop();   // resumes all connections, which MHD_stop_daemon() requires
+    work_.stop();                  // resumes all connections, which MHD_stop_daemon() requires
     MHD_stop_daemon(daemon_);
   }
   feeder_server(const feeder_server&) = delete;
@@ -183,14 +183,13 @@ class feeder_server {
     const auto connections = static_cast<unsigned>(std::max<std::size_t>(connection_limit(1'024), threads));
     const unsigned flags = MHD_USE_AUTO | MHD_USE_INTERNAL_POLLING_THREAD | MHD_ALLOW_SUSPEND_RESUME |
                            (secure ? MHD_USE_TLS : MHD_NO_FLAG) | (is_v6_ ? MHD_USE_IPv6 : MHD_NO_FLAG);
-    daemon_ = MHD_start_daemon(
-        flags, 0, nullptr, nullptr, &on_request, this, MHD_OPTION_LISTEN_SOCKET, socket_.get(),
-        MHD_OPTION_NOTIFY_COMPLETED, &on_end, this, MHD_OPTION_UNESCAPE_CALLBACK, &keep_escapes, nullptr,
-        MHD_OPTION_CONNECTION_LIMIT, connections,
-        MHD_OPTION_PER_IP_CONNECTION_LIMIT, connections - connections / 4,   // 8 ranks have one address
-        MHD_OPTION_CONNECTION_MEMORY_LIMIT, std::size_t{16} << 10,
-        MHD_OPTION_CONNECTION_TIMEOUT, static_cast<unsigned>(options_.patience.count()),
-        MHD_OPTION_STRICT_FOR_CLIENT, 1, MHD_OPTION_ARRAY, more.data(), MHD_OPTION_END);
+    daemon_ = MHD_start_daemon(flags, 0, nullptr, nullptr, &on_request, this, MHD_OPTION_LISTEN_SOCKET, socket_.get(),
+                               MHD_OPTION_NOTIFY_COMPLETED, &on_end, this, MHD_OPTION_UNESCAPE_CALLBACK, &keep_escapes,
+                               nullptr, MHD_OPTION_CONNECTION_LIMIT, connections, MHD_OPTION_PER_IP_CONNECTION_LIMIT,
+                               connections - connections / 4,   // 8 ranks have one address
+                               MHD_OPTION_CONNECTION_MEMORY_LIMIT, std::size_t{16} << 10, MHD_OPTION_CONNECTION_TIMEOUT,
+                               static_cast<unsigned>(options_.patience.count()), MHD_OPTION_STRICT_FOR_CLIENT, 1,
+                               MHD_OPTION_ARRAY, more.data(), MHD_OPTION_END);
     if (daemon_) return;
     static_cast<void>(socket_.release());   // libmicrohttpd has closed it
     if (!secure) throw_cannot_listen("libmicrohttpd did not start");
@@ -229,7 +228,9 @@ class feeder_server {
     };
     const char* const authorization = header(MHD_HTTP_HEADER_AUTHORIZATION);
     const char* const length = header(MHD_HTTP_HEADER_CONTENT_LENGTH);
-    return decide({.method = method, .path = path, .authorization = authorization ? authorization : "",
+    return decide({.method = method,
+                   .path = path,
+                   .authorization = authorization ? authorization : "",
                    .has_body = (length && std::string_view(length) != "0") ||
                                header(MHD_HTTP_HEADER_TRANSFER_ENCODING) != nullptr},
                   rules_);
@@ -360,7 +361,7 @@ class feeder_server {
   std::atomic<std::size_t> requests_{0};
   std::atomic<std::uint64_t> sent_bytes_{0}, refused_{0}, busy_{0}, closed_{0};
   std::mutex mutex_;
-  std::map<const request*, sending> sending_;     // guarded by mutex_, like the next line
+  std::map<const request*, sending> sending_;    // guarded by mutex_, like the next line
   std::map<std::uint64_t, std::size_t> ranks_;   // for each rank, its requests in progress
   std::string address_;
   bool is_v6_ = false;
@@ -369,4 +370,4 @@ class feeder_server {
   MHD_Daemon* daemon_ = nullptr;
 };
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail

@@ -165,8 +165,7 @@ class feeder_work {
     job.status = status;
     try {
       job.error = why;
-    } catch (...) {
-    }
+    } catch (...) {}
   }
 
   row_maker& rows_;
@@ -179,4 +178,4 @@ class feeder_work {
   std::vector<std::thread> threads_;
 };
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail

@@ -249,8 +249,7 @@ class flow_rows final : public row_maker {
         std::rethrow_exception(located(of, origin, map));
       } catch (const std::exception& e) {
         failure = e.what();
-      } catch (...) {
-      }
+      } catch (...) {}
       if (failure.empty()) failure = "unknown exception";
     }
   }
@@ -281,9 +280,9 @@ class flow_rows final : public row_maker {
   }
   /// Returns the cursor that was used last for this epoch and rank, or a new one.
   cursor& cursor_for(const row_range& range) {
-    const row_range key = jumps() ? row_range{.epoch = range.epoch}
-                                  : row_range{.epoch = range.epoch, .first = range.first % range.step,
-                                              .step = range.step};
+    const row_range key = jumps()
+                              ? row_range{.epoch = range.epoch}
+                              : row_range{.epoch = range.epoch, .first = range.first % range.step, .step = range.step};
     const auto it = std::find_if(cursors_.begin(), cursors_.end(), [&](const auto& c) { return c.key == key; });
     if (it != cursors_.end()) {
       cursors_.splice(cursors_.begin(), cursors_, it);
@@ -305,4 +304,4 @@ class flow_rows final : public row_maker {
   std::list<known_cursor> cursors_;   // guarded by mutex_, the last used one first
 };
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail

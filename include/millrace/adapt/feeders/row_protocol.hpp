@@ -97,7 +97,7 @@ feeder_decision decide(const feeder_request& request, const feeder_rules& rules)
 
 /// A row in a body, or the reason why the feeder cannot compute it.
 struct row_answer {
-  std::size_t row = 0;   ///< number in the request
+  std::size_t row = 0;                  ///< number in the request
   std::span<const std::byte> bytes{};   ///< empty if the feeder has a reason
   std::uint32_t crc = 0;
   std::string_view reason{};
@@ -117,9 +117,9 @@ class feeder_row_decoder {
  public:
   static constexpr std::size_t header_bytes = 9;   // size of a row's header
   struct options {
-    std::size_t rows = 0;            ///< rows of the request
-    std::size_t max_row_bytes = 0;   ///< maximum size of a row, from the handshake
-    std::string feeder{};            ///< address of the feeder, for errors
+    std::size_t rows = 0;             ///< rows of the request
+    std::size_t max_row_bytes = 0;    ///< maximum size of a row, from the handshake
+    std::string feeder{};             ///< address of the feeder, for errors
     row_buffers* buffers = nullptr;   ///< null: none
   };
   explicit feeder_row_decoder(options o) : options_(std::move(o)) {}
@@ -145,7 +145,7 @@ class feeder_row_decoder {
   bool is_reason_ = false;
 };
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail
 
 #ifndef MILLRACE_COMPILED
 #include <millrace/adapt/feeders/impl/row_protocol.inl>

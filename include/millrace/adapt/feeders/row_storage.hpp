@@ -41,8 +41,8 @@ namespace millrace { inline namespace MILLRACE_ABI {
 /// The run whose rows are requested. Another program computes the same rows if both members are equal and its stages
 /// are the same.
 struct row_run {
-  std::string order{};     ///< seed, lanes, window, batch and data set, as a resume point (item/position.hpp)
-  std::string columns{};   ///< names, shapes and types of the columns
+  std::string order{};             ///< seed, lanes, window, batch and data set, as a resume point (item/position.hpp)
+  std::string columns{};           ///< names, shapes and types of the columns
   std::size_t max_row_bytes = 0;   ///< size of each row, or the maximum if a column is ragged
 };
 
@@ -74,7 +74,7 @@ class row_sink {
   virtual void give_up() noexcept = 0;
 };
 
-}  // namespace detail
+}   // namespace detail
 
 /// The places of requested rows in the slots of a session. Move-only. When it is destroyed, the session computes the
 /// rows that have not been put.
@@ -123,7 +123,7 @@ class row_storage : public row_provider {
                                              std::shared_ptr<row_provider> self) final;
 };
 
-}}  // namespace millrace
+}}   // namespace millrace
 
 #ifndef MILLRACE_COMPILED
 #include <millrace/adapt/feeders/impl/row_storage.inl>

@@ -56,8 +56,8 @@ class remote_interface final : public storage_interface {
     return remote_file::open(std::move(at), name, std::clamp(front_bytes, std::size_t{1}, most));
   }
   void assume(const std::string& name, const file_identity& identity) override {
-    context()->objects.put(name, std::make_shared<remote_object>(
-                                   remote_object{.name = name, .identity = identity, .is_assumed = true}));
+    context()->objects.put(
+        name, std::make_shared<remote_object>(remote_object{.name = name, .identity = identity, .is_assumed = true}));
   }
   std::optional<file_identity> find(const std::string& name) override {
     const auto at = context();
@@ -91,11 +91,12 @@ class remote_interface final : public storage_interface {
   std::shared_ptr<remote_context> context_;
 };
 
-}  // namespace detail
+}   // namespace detail
 
 MILLRACE_INLINE remote_storage::remote_storage(std::shared_ptr<detail::remote_interface> remote,
                                                std::shared_ptr<detail::cached_storage> cached)
-    : storage(cached ? std::shared_ptr<storage_interface>(cached) : remote), remote_(std::move(remote)),
+    : storage(cached ? std::shared_ptr<storage_interface>(cached) : remote),
+      remote_(std::move(remote)),
       cached_(std::move(cached)) {}
 
 MILLRACE_INLINE remote_statistics remote_storage::statistics() const { return remote_->statistics(); }
@@ -112,4 +113,4 @@ MILLRACE_INLINE remote_storage remote(remote_options options) {
   return {std::move(remote), std::move(cached)};
 }
 
-}}  // namespace millrace
+}}   // namespace millrace

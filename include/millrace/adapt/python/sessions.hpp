@@ -19,8 +19,7 @@
 #include <optional>
 #include <vector>
 
-namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
-namespace [[gnu::visibility("hidden")]] python {
+namespace millrace { inline namespace MILLRACE_ABI { namespace detail { namespace [[gnu::visibility("hidden")]] python {
 
 /// Notices that wait until the thread of next() passes them to Python.
 struct notice_queue {
@@ -109,7 +108,7 @@ class running {
 
   std::unique_ptr<door> run{};   ///< null after _close()
   std::shared_ptr<notice_queue> notices = std::make_shared<notice_queue>();
-  bool busy = false;             ///< a thread is in _next()
+  bool busy = false;               ///< a thread is in _next()
   std::vector<column> columns{};   ///< of the batch that next() delivers
   bool copied = false;             ///< whether all of them are copies, which release the slot
 
@@ -193,4 +192,4 @@ class running {
   std::optional<position> last_{};
 };
 
-}}}}  // namespace millrace::detail::python
+}}}}   // namespace millrace::detail::python

@@ -34,8 +34,7 @@
 #include <type_traits>
 #include <utility>
 
-namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
-namespace [[gnu::visibility("hidden")]] python {
+namespace millrace { inline namespace MILLRACE_ABI { namespace detail { namespace [[gnu::visibility("hidden")]] python {
 
 struct release_reference {
   void operator()(PyObject* object) const noexcept { Py_DECREF(object); }
@@ -123,4 +122,4 @@ std::string annotation_of() {
   else return "list[" + annotation_of<typename T::value_type>() + "]";
 }
 
-}}}}  // namespace millrace::detail::python
+}}}}   // namespace millrace::detail::python

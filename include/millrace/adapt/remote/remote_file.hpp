@@ -52,8 +52,7 @@ class last_window {
 
 /// The state that all files of a remote storage share.
 struct remote_context {
-  explicit remote_context(const remote_options& o)
-      : part_bytes(o.part_bytes), memory(o.memory_bytes), engine(o) {}
+  explicit remote_context(const remote_options& o) : part_bytes(o.part_bytes), memory(o.memory_bytes), engine(o) {}
 
   /// Returns the size of a part in bytes. Parts are smaller while many files are read concurrently.
   std::size_t part_size() const noexcept;
@@ -61,7 +60,7 @@ struct remote_context {
   const std::size_t part_bytes;
   part_memory memory;
   std::atomic<std::size_t> readers{0};   // number of files that are prefetching
-  last_window windows{part_bytes};   // determines the initial window of the next file
+  last_window windows{part_bytes};       // determines the initial window of the next file
   object_table objects;
   transfer_engine engine;
 };
@@ -120,13 +119,13 @@ class remote_file final : public stored_file {
   const std::shared_ptr<remote_context> context_;
   const std::shared_ptr<remote_object> object_;
   const std::string name_;
-  std::deque<part> parts_;          // parts that are requested or complete, in the order of the reads
+  std::deque<part> parts_;                // parts that are requested or complete, in the order of the reads
   std::deque<byte_interval> announced_;   // announced bytes that have not been requested yet
   fetch_window window_{context_->windows.of_next_file()};
   bool reading_ = false;
 };
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail
 
 #ifndef MILLRACE_COMPILED
 #include <millrace/adapt/remote/impl/remote_file.inl>

@@ -91,8 +91,10 @@ template <class T, std::size_t N>
 dlpack_column dlpack_column_of(const tensor_view<T, N>& view, int ordinal) noexcept {
   static_assert(N <= dlpack_column::max_rank);
   const bool on_host = view.memory == memory_kind::host;
-  dlpack_column c{.data = const_cast<std::remove_const_t<T>*>(view.data), .type = dlpack_type<std::remove_const_t<T>>(),
-                  .device = {on_host ? dlpack_cpu : dlpack_cuda, on_host ? 0 : ordinal}, .rank = N};
+  dlpack_column c{.data = const_cast<std::remove_const_t<T>*>(view.data),
+                  .type = dlpack_type<std::remove_const_t<T>>(),
+                  .device = {on_host ? dlpack_cpu : dlpack_cuda, on_host ? 0 : ordinal},
+                  .rank = N};
   for (std::size_t d = 0; d < N; ++d) c.shape[d] = static_cast<std::int64_t>(view.shape[d]);
   return c;
 }
@@ -116,9 +118,12 @@ Managed* export_dlpack(const dlpack_column& column, std::shared_ptr<const void> 
     exported->strides[d] = stride;
     stride *= column.shape[d];
   }
-  exported->tensor.dl_tensor = dlpack_view{.data = column.data, .device = column.device,
-                                           .ndim = static_cast<std::int32_t>(column.rank), .dtype = column.type,
-                                           .shape = exported->shape.data(), .strides = exported->strides.data(),
+  exported->tensor.dl_tensor = dlpack_view{.data = column.data,
+                                           .device = column.device,
+                                           .ndim = static_cast<std::int32_t>(column.rank),
+                                           .dtype = column.type,
+                                           .shape = exported->shape.data(),
+                                           .strides = exported->strides.data(),
                                            .byte_offset = 0};
   exported->tensor.manager_ctx = exported;
   exported->tensor.deleter = dlpack_export<Managed>::destroy;
@@ -126,6 +131,6 @@ Managed* export_dlpack(const dlpack_column& column, std::shared_ptr<const void> 
   return &exported->tensor;
 }
 
-}  // namespace detail
+}   // namespace detail
 
-}}  // namespace millrace
+}}   // namespace millrace

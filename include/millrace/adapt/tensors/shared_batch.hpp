@@ -54,6 +54,6 @@ auto tensors_of(const Batch& b) {
   return std::apply([&](const auto&... column) { return std::tuple_cat(views(column)...); }, b.columns());
 }
 
-}  // namespace detail
+}   // namespace detail
 
-}}  // namespace millrace
+}}   // namespace millrace

@@ -46,9 +46,11 @@ MILLRACE_INLINE std::string seconds_text(double seconds) {
 }
 
 template <class T>
-void fill_zeros(std::span<T> samples) noexcept { std::fill(samples.begin(), samples.end(), T{}); }
+void fill_zeros(std::span<T> samples) noexcept {
+  std::fill(samples.begin(), samples.end(), T{});
+}
 
-}}  // namespace detail::audio_plans
+}}   // namespace detail::audio_plans
 
 MILLRACE_INLINE audio::audio(bytes data, const detail::audio_file& file)
     : data_(std::move(data)), guard_(data_), file_(file), rate_(file.header.rate) {
@@ -72,17 +74,17 @@ MILLRACE_INLINE error_location audio::where() const {
 MILLRACE_INLINE void audio::check_frames(std::uint64_t frames) const {
   // The second limit keeps the arithmetic of positions at any two rates inside of 64 bits.
   if (const std::uint64_t most = std::min(file_.limits.max_frames, std::uint64_t{1} << 38); frames > most)
-    throw data_error("an audio is too long: got " + std::to_string(frames) + " frames, expected at most " +
-                         std::to_string(most),
-                     "Cut the file into parts before packing, or raise limits.max_frames", where());
+    throw data_error(
+        "an audio is too long: got " + std::to_string(frames) + " frames, expected at most " + std::to_string(most),
+        "Cut the file into parts before packing, or raise limits.max_frames", where());
 }
 
 MILLRACE_INLINE std::uint64_t audio::frames_of(audio_length length) const {
   constexpr double most = 1e9;
   if (!(length.seconds >= 0 && length.seconds <= most))
-    throw setup_error("a length of audio is out of range: got " + std::to_string(length.seconds) +
-                          " s, expected 0 to 1000000000 s",
-                      "Pass seconds, or a std::chrono::duration", where());
+    throw setup_error(
+        "a length of audio is out of range: got " + std::to_string(length.seconds) + " s, expected 0 to 1000000000 s",
+        "Pass seconds, or a std::chrono::duration", where());
   return static_cast<std::uint64_t>(length.seconds * rate_ + 0.5);
 }
 
@@ -102,9 +104,9 @@ MILLRACE_INLINE audio audio::mono() const {
 
 MILLRACE_INLINE audio audio::channel(std::size_t number) const {
   if (number >= channels())
-    throw data_error("an audio has no channel " + std::to_string(number) + ": got " + std::to_string(channels()) +
-                         " channels",
-                     "Select a channel below this number; after mono() there is only channel 0", where());
+    throw data_error(
+        "an audio has no channel " + std::to_string(number) + ": got " + std::to_string(channels()) + " channels",
+        "Select a channel below this number; after mono() there is only channel 0", where());
   audio next = *this;
   if (channels() > 1) next.channel_ = number;
   return next;
@@ -161,13 +163,13 @@ MILLRACE_INLINE audio audio::gain(double decibels) const {
 MILLRACE_INLINE audio audio::resample(std::uint32_t rate, const audio_resampler& with) const {
   if (rate == rate_) return *this;
   if (resampler_.run)
-    throw setup_error("an audio plan changes the rate twice: got " + std::to_string(rate) + " after " +
-                          std::to_string(rate_),
-                      "Call resample() once", where());
+    throw setup_error(
+        "an audio plan changes the rate twice: got " + std::to_string(rate) + " after " + std::to_string(rate_),
+        "Call resample() once", where());
   if (rate < 1 || rate > 10'000'000)
-    throw setup_error("resample() has an invalid rate: got " + std::to_string(rate) +
-                          " frames per second, expected 1 to 10000000",
-                      "Pass a rate such as 16'000", where());
+    throw setup_error(
+        "resample() has an invalid rate: got " + std::to_string(rate) + " frames per second, expected 1 to 10000000",
+        "Pass a rate such as 16'000", where());
   if (!with.run)
     throw setup_error("resample() has no resampler: got an empty audio_resampler, expected a function",
                       "Pass a resampler, such as mr::soxr() of <millrace/adapt/soxr.hpp>", where());
@@ -269,6 +271,6 @@ MILLRACE_INLINE tensor<float, 2> audio::samples() const {
   return detail::rendered<tensor<float, 2>>(*this, std::array{frames(), channels()});
 }
 
-}}  // namespace millrace
+}}   // namespace millrace
 
 #include <millrace/simd/precise_end.inc>

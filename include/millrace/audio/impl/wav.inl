@@ -53,8 +53,7 @@ class reader {
       std::uint64_t size = number(at + 4, 4);
       const std::uint64_t rest = file_.size() - at - 8;
       if (name == "data") {
-        if (block_bytes == 0)
-          fail("has no fmt chunk before its data chunk at byte " + std::to_string(at), fetch_again);
+        if (block_bytes == 0) fail("has no fmt chunk before its data chunk at byte " + std::to_string(at), fetch_again);
         if (wide && size == 0xffffffff) {
           if (!data_bytes_64)
             fail("has no ds64 chunk before its data chunk at byte " + std::to_string(at), fetch_again);
@@ -150,8 +149,8 @@ MILLRACE_INLINE const std::byte* samples_of(const audio_format::part& p) noexcep
 MILLRACE_INLINE void decode(unsigned coding, const std::byte* from, std::span<float> to) noexcept {
   switch (coding) {
     case u8:
-      return convert_samples<std::uint8_t>(
-          from, to, [](std::uint8_t v) { return 0x1p-7F * static_cast<float>(int{v} - 128); });
+      return convert_samples<std::uint8_t>(from, to,
+                                           [](std::uint8_t v) { return 0x1p-7F * static_cast<float>(int{v} - 128); });
     case i16:
       return convert_samples<std::int16_t>(from, to, [](std::int16_t v) { return 0x1p-15F * static_cast<float>(v); });
     case i24: return convert_24_bits(from, to);
@@ -182,14 +181,14 @@ MILLRACE_INLINE void read_i16(const audio_format::part& p, std::span<std::int16_
 
 inline constexpr audio_format format{.name = "wav", .read = read, .read_i16 = read_i16, .reads_parts = true};
 
-}}  // namespace detail::wav_files
+}}   // namespace detail::wav_files
 
 MILLRACE_INLINE detail::other_audio detail::other_audio_of(std::span<const std::byte> file,
                                                            const std::string& expected) {
   using namespace std::string_view_literals;
   const std::string_view text(reinterpret_cast<const char*>(file.data()), file.size());
-  const file_kind kind = kind_of_file({.front = file.first(std::min<std::size_t>(file.size(), 1'024)),
-                                       .file_bytes = file.size()});
+  const file_kind kind = kind_of_file(
+      {.front = file.first(std::min<std::size_t>(file.size(), 1'024)), .file_bytes = file.size()});
   std::string name(kind == file_kind::unknown ? ""sv : name_of(kind));
   if (text.starts_with("ID3") || text.starts_with("\xff\xfb") || text.starts_with("\xff\xf3")) name = "an MP3 file";
   if (text.starts_with("FORM") && text.substr(std::min<std::size_t>(8, text.size())).starts_with("AIF"))
@@ -207,8 +206,8 @@ MILLRACE_INLINE detail::other_audio detail::other_audio_of(std::span<const std::
                         name.starts_with("an AIFF") || name.starts_with("a RIFX");
   return {expected + " was expected, but the bytes look like " + name,
           kind == file_kind::wav ? "Use mr::wav()"
-          : is_audio ? "Include millrace/adapt/sndfile.hpp and use mr::sndfile()"
-                     : "Fetch the file again, or select the field that contains the audio"};
+          : is_audio             ? "Include millrace/adapt/sndfile.hpp and use mr::sndfile()"
+                                 : "Fetch the file again, or select the field that contains the audio"};
 }
 
 MILLRACE_INLINE audio wav(bytes data, const wav_options& options) {
@@ -230,6 +229,6 @@ MILLRACE_INLINE audio wav(bytes data, const wav_options& options) {
   return {std::move(data), file};
 }
 
-}}  // namespace millrace
+}}   // namespace millrace
 
 #include <millrace/simd/precise_end.inc>

@@ -23,6 +23,6 @@ MILLRACE_INLINE channel_scale channel_scale_of(double mean, double deviation, st
   return result;
 }
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail
 
 #include <millrace/simd/precise_end.inc>

@@ -55,4 +55,4 @@ MILLRACE_INLINE std::uint32_t crc32(std::span<const std::byte> data, std::uint32
   return ~crc32_by_tables(data, state);
 }
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail

@@ -16,14 +16,13 @@ MILLRACE_INLINE std::uint32_t crc32c_by_tables(std::span<const std::byte> data, 
   return tables(data, state);
 }
 
-}  // namespace detail
+}   // namespace detail
 
 MILLRACE_INLINE std::uint32_t crc32c(std::span<const std::byte> data, std::uint32_t before) noexcept {
 #if defined __x86_64__ || defined __aarch64__
-  if (detail::cpu_has_crc32c())
-    return ~detail::crc_by_instruction<detail::crc32c_instruction>(data, ~before);
+  if (detail::cpu_has_crc32c()) return ~detail::crc_by_instruction<detail::crc32c_instruction>(data, ~before);
 #endif
   return ~detail::crc32c_by_tables(data, ~before);
 }
 
-}}  // namespace millrace
+}}   // namespace millrace

@@ -152,17 +152,16 @@ MILLRACE_RARE std::string printable_text(std::string_view text) {
 }
 
 MILLRACE_RARE std::exception_ptr with_suspects(std::exception_ptr failure, late_data_error::suspect_samples samples,
-                                                 std::uint64_t first, bool exact) {
+                                               std::uint64_t first, bool exact) {
   try {
     std::rethrow_exception(failure);
   } catch (late_data_error& late) {
     if (late.suspects() == late_data_error::suspect_samples::not_said) late.suspect(samples, first, exact);
-  } catch (...) {
-  }
+  } catch (...) {}
   return failure;
 }
 
-}  // namespace detail
+}   // namespace detail
 
 MILLRACE_RARE std::exception_ptr located_exception(const error_location& where) noexcept {
   const std::exception_ptr original = std::current_exception();
@@ -186,4 +185,4 @@ MILLRACE_RARE std::exception_ptr located_exception(const error_location& where) 
   }
 }
 
-}}  // namespace millrace
+}}   // namespace millrace

@@ -27,7 +27,8 @@ inline constexpr std::array<mark, 27> marks{{
     {file_kind::npy, "\x93NUMPY"sv},
     {file_kind::megatron_index, "MMIDIDX\0\0"sv},
     {file_kind::megatron_index, "TNTIDX\0\0"sv},
-    {file_kind::xz, "\xfd" "7zXZ\0"sv},
+    {file_kind::xz, "\xfd"
+                    "7zXZ\0"sv},
     {file_kind::lzip, "LZIP\1"sv},
     {file_kind::snappy, "\xff\x06\0\0sNaPpY"sv},
     {file_kind::seven_zip, "7z\xbc\xaf\x27\x1c"sv},
@@ -58,9 +59,7 @@ struct reader {
   std::span<const std::byte> front;
   std::uint64_t file_bytes;
 
-  unsigned u8(std::size_t at) const noexcept {
-    return at < front.size() ? std::to_integer<unsigned>(front[at]) : 0xff;
-  }
+  unsigned u8(std::size_t at) const noexcept { return at < front.size() ? std::to_integer<unsigned>(front[at]) : 0xff; }
   unsigned u16(std::size_t at) const noexcept { return u8(at) | u8(at + 1) << 8; }
   std::uint32_t u32(std::size_t at) const noexcept { return u16(at) | std::uint32_t{u16(at + 2)} << 16; }
   std::uint64_t u64(std::size_t at) const noexcept { return u32(at) | std::uint64_t{u32(at + 4)} << 32; }
@@ -180,8 +179,8 @@ MILLRACE_RARE bool is_pickle(const reader& r) noexcept {
   if (first == ']' || first == '}' || first == ')') return r.u8(3) == 'q' && r.u8(4) == 0;
   const std::string_view name = r.text(3, 64), module = name.substr(0, name.find('\n'));
   return first == 'c' && module.size() >= 4 && module.size() < name.size() &&
-         std::all_of(module.begin(), module.end(),
-                     [](char c) { return (c >= 'a' && c <= 'z') || c == '_' || c == '.'; });
+         std::all_of(
+             module.begin(), module.end(), [](char c) { return (c >= 'a' && c <= 'z') || c == '_' || c == '.'; });
 }
 
 /// Checks a header of llm.c and of trainers that adopted its format: a magic number, a version, a number of tokens, and
@@ -247,7 +246,7 @@ MILLRACE_RARE file_kind text_kind(const reader& r) noexcept {
   return text.starts_with('{') || text.starts_with('[') ? file_kind::json : file_kind::text;
 }
 
-}  // namespace file_marks
+}   // namespace file_marks
 
 MILLRACE_RARE file_kind kind_of_file(const file_head& file) noexcept {
   using namespace file_marks;
@@ -328,4 +327,4 @@ MILLRACE_RARE std::string_view name_of(file_kind kind) noexcept {
   return "a file of an unknown kind";
 }
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail

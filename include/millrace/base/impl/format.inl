@@ -35,12 +35,8 @@ MILLRACE_INLINE std::string times_as_fast(double ratio) {
   return fixed(ratio, ratio < 9.95 ? 1 : 0) + " times as fast";
 }
 
-MILLRACE_INLINE std::string time_text(double ns) {
-  return in_units<4>(ns, {"ns", "us", "ms", "s"}, 1000);
-}
+MILLRACE_INLINE std::string time_text(double ns) { return in_units<4>(ns, {"ns", "us", "ms", "s"}, 1000); }
 
-MILLRACE_INLINE std::string bytes_text(double bytes) {
-  return in_units<5>(bytes, {"B", "kB", "MB", "GB", "TB"}, 1000);
-}
+MILLRACE_INLINE std::string bytes_text(double bytes) { return in_units<5>(bytes, {"B", "kB", "MB", "GB", "TB"}, 1000); }
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail

@@ -8,9 +8,9 @@
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 MILLRACE_RARE void json_objects::fail(const char* problem) const {
-    throw data_error(std::string("the file ") + problem, "Remove the file, or write it again",
-                     {.stage = "index", .shard = std::string(path_), .key = {}, .offset_bytes = at_});
-  }
+  throw data_error(std::string("the file ") + problem, "Remove the file, or write it again",
+                   {.stage = "index", .shard = std::string(path_), .key = {}, .offset_bytes = at_});
+}
 
 MILLRACE_RARE bool json_objects::next_is(char c) {
   skip_blanks();
@@ -79,4 +79,4 @@ MILLRACE_RARE std::uint32_t json_objects::code_unit() {
   return unit;
 }
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail

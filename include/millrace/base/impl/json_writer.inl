@@ -35,7 +35,7 @@ MILLRACE_RARE void append_json_string(std::string& out, std::string_view text) {
     } else if (code == 0xc2 && static_cast<unsigned char>(text[i + 1]) < 0xa0) {
       escape(static_cast<unsigned char>(text[++i]));
     } else if (const auto three = text.substr(i, 3); (three >= "\xe2\x80\xa8" && three <= "\xe2\x80\xae") ||
-                                                      (three >= "\xe2\x81\xa6" && three <= "\xe2\x81\xa9")) {
+                                                     (three >= "\xe2\x81\xa6" && three <= "\xe2\x81\xa9")) {
       escape(0x2000U | (static_cast<unsigned char>(three[1]) & 0x3fU) << 6 |
              (static_cast<unsigned char>(three[2]) & 0x3fU));
       i += 2;
@@ -93,4 +93,4 @@ MILLRACE_RARE void json_writer::key(std::string_view name) {
   text_ += ':';
 }
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail

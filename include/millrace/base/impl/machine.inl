@@ -67,7 +67,7 @@ MILLRACE_RARE void name_this_thread([[maybe_unused]] const char* name) noexcept 
 #endif
 }
 
-}  // namespace detail
+}   // namespace detail
 
 namespace detail {
 
@@ -136,7 +136,7 @@ MILLRACE_RARE unsigned affinity_cores([[maybe_unused]] int process) {
   return 0;
 }
 
-}  // namespace detail
+}   // namespace detail
 
 MILLRACE_RARE unsigned usable_cores() {
   unsigned cores = detail::affinity_cores(0);
@@ -189,6 +189,6 @@ MILLRACE_RARE machine_share share_of_machine(std::size_t processes) {
   return divided(machine_view::now(std::getenv("TORCHELASTIC_RUN_ID") != nullptr), processes);
 }
 
-}  // namespace detail
+}   // namespace detail
 
-}}  // namespace millrace
+}}   // namespace millrace

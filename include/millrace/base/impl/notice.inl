@@ -21,4 +21,4 @@ MILLRACE_INLINE void print_progress(std::string_view text, bool last) noexcept {
   std::fprintf(stderr, "\r\x1b[Kmillrace: %.*s%s", static_cast<int>(text.size()), text.data(), last ? "\n" : "");
 }
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail

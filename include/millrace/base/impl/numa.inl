@@ -92,4 +92,4 @@ MILLRACE_RARE core_scope::~core_scope() = default;
 
 #endif
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail

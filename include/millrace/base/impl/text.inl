@@ -62,4 +62,4 @@ MILLRACE_INLINE std::optional<std::uint64_t> decimal_number(std::string_view tex
   return value;
 }
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail

@@ -31,7 +31,7 @@ MILLRACE_INLINE batch_lease& batch_lease::operator=(batch_lease&& other) noexcep
 
 MILLRACE_INLINE void batch_lease::throw_empty(const char* call) {
   throw setup_error(std::string(call) + " was called on an empty batch: it was moved from or released, or the run had "
-                        "ended",
+                                        "ended",
                     "Use the batch before it is moved from or released");
 }
 
@@ -76,4 +76,4 @@ MILLRACE_INLINE void batch_lease::release() noexcept {
   from_.reset();
 }
 
-}}  // namespace millrace
+}}   // namespace millrace

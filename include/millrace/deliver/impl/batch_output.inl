@@ -30,8 +30,8 @@ MILLRACE_RARE void batch_output::set_listener(space_listener* listener) noexcept
 }
 
 MILLRACE_RARE void batch_output::allocate_host(const memory& needed, bool fixed) {
-  batch_ring::options o{.rows = needed.rows, .memory = {}, .slot_bytes = needed.batch_bytes, .fixed = fixed,
-                        .keys = needed.keys};
+  batch_ring::options o{
+      .rows = needed.rows, .memory = {}, .slot_bytes = needed.batch_bytes, .fixed = fixed, .keys = needed.keys};
   for (std::size_t i = 0; i < needed.host_slots; ++i) {
     host_memory_.push_back(backend_->allocate_host(needed.batch_bytes));
     o.memory.push_back(static_cast<std::byte*>(host_memory_.back()));
@@ -62,4 +62,4 @@ MILLRACE_RARE bool host_batch_output::can_take(std::uint64_t batch, bool stop_at
   return (stop_at_epoch && host_.starts_epoch(batch)) || host_.can_take(batch);
 }
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail

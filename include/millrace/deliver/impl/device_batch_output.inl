@@ -112,8 +112,8 @@ MILLRACE_INLINE std::size_t device_batch_output::leased() const noexcept {
 
 MILLRACE_INLINE std::size_t device_batch_output::ready() const {
   const std::lock_guard lock(mutex_);
-  return host_.ready() + static_cast<std::size_t>(std::count_if(
-                             ring_.begin(), ring_.end(), [](const auto& s) { return s.now == state::ready; }));
+  return host_.ready() + static_cast<std::size_t>(std::count_if(ring_.begin(), ring_.end(),
+                                                                [](const auto& s) { return s.now == state::ready; }));
 }
 
 MILLRACE_INLINE void device_batch_output::add_to(flow_statistics& f, std::uint64_t now_ns) const {
@@ -141,8 +141,7 @@ MILLRACE_RARE void device_batch_output::join() noexcept {
   if (stager_.joinable()) stager_.join();
   if (waiter_.joinable()) waiter_.join();
   // Copies in flight still read from host slots.
-  while (finish_oldest()) {
-  }
+  while (finish_oldest()) {}
 }
 
 MILLRACE_INLINE void device_batch_output::copies_under_way::push_back(const copy_under_way& copy) {
@@ -150,8 +149,8 @@ MILLRACE_INLINE void device_batch_output::copies_under_way::push_back(const copy
   all_.push(copy_under_way(copy));
 }
 
-MILLRACE_INLINE std::optional<device_batch_output::copy_under_way> device_batch_output::copies_under_way::oldest(
-    ) const {
+MILLRACE_INLINE std::optional<device_batch_output::copy_under_way> device_batch_output::copies_under_way::oldest()
+    const {
   const std::lock_guard lock(mutex_);
   return all_.empty() ? std::nullopt : std::optional(all_[0]);
 }
@@ -312,4 +311,4 @@ MILLRACE_RARE std::shared_ptr<batch_output> new_batch_output(const to_device_opt
                                                        .fixed_slots = o.fixed_slots});
 }
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail

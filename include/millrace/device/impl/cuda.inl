@@ -37,13 +37,14 @@ MILLRACE_INLINE int count_gpus() {
 MILLRACE_INLINE int checked_ordinal(int ordinal) {
   const int count = count_gpus();
   if (ordinal >= 0 && ordinal < count) return ordinal;
-  throw setup_error("the GPU does not exist: got cuda_device(" + std::to_string(ordinal) +
-                        "), and this process sees " + std::to_string(count) + " GPUs",
+  throw setup_error("the GPU does not exist: got cuda_device(" + std::to_string(ordinal) + "), and this process sees " +
+                        std::to_string(count) + " GPUs",
                     "Devices are numbered from 0: see nvidia-smi and CUDA_VISIBLE_DEVICES");
 }
 
 MILLRACE_INLINE cuda_backend::cuda_backend(int ordinal, std::string sysfs)
-    : gpu_(context_of(checked_ordinal(ordinal))), sysfs_(std::move(sysfs)),
+    : gpu_(context_of(checked_ordinal(ordinal))),
+      sysfs_(std::move(sysfs)),
       spare_(std::make_shared<spare_slots>(max_spare_bytes)) {
   cudaDeviceProp properties{};
   check_cuda(cudaGetDeviceProperties(&properties, ordinal), "cudaGetDeviceProperties");
@@ -51,8 +52,7 @@ MILLRACE_INLINE cuda_backend::cuda_backend(int ordinal, std::string sysfs)
   char address[32] = {};
   if (const cudaError_t result = cudaDeviceGetPCIBusId(address, sizeof address, ordinal); result == cudaSuccess)
     node_ = numa_node_of_pci_device(address, sysfs_);
-  else
-    ignore_cuda(result);   // all nodes are equally near in that case
+  else ignore_cuda(result);   // all nodes are equally near in that case
   const auto attribute = [&](cudaDeviceAttr which, bool otherwise) {
     int value = 0;
     const cudaError_t result = cudaDeviceGetAttribute(&value, which, ordinal);
@@ -65,8 +65,13 @@ MILLRACE_INLINE cuda_backend::cuda_backend(int ordinal, std::string sysfs)
 }
 
 MILLRACE_INLINE cuda_backend::cuda_backend(const cuda_backend& other)
-    : device_backend(other), gpu_(other.gpu_), sysfs_(other.sysfs_), name_(other.name_), node_(other.node_),
-      registers_(other.registers_), spare_(other.spare_) {
+    : device_backend(other),
+      gpu_(other.gpu_),
+      sysfs_(other.sysfs_),
+      name_(other.name_),
+      node_(other.node_),
+      registers_(other.registers_),
+      spare_(other.spare_) {
   make_copy_stream();
 }
 
@@ -99,8 +104,11 @@ MILLRACE_INLINE std::string cuda_backend::warning() const {
   const std::lock_guard lock(mutex_);
   const auto pageable = std::find_if(slots_.begin(), slots_.end(), [](const auto& s) { return !s->is_pinned(); });
   if (pageable == slots_.end()) return {};
-  return std::to_string((*pageable)->bytes()) + " bytes of pinned memory could not be allocated: slots use pageable "
-         "memory, so copies to " + name_ + " are slower and may wait for training steps. Lower prefetch({.batches}) or "
+  return std::to_string((*pageable)->bytes()) +
+         " bytes of pinned memory could not be allocated: slots use pageable "
+         "memory, so copies to " +
+         name_ +
+         " are slower and may wait for training steps. Lower prefetch({.batches}) or "
          "the batch size, or raise the memory limit of the container";
 }
 
@@ -262,6 +270,6 @@ MILLRACE_INLINE cuda_backend::event::~event() {
   if (handle) quietly(gpu, [this] { return cudaEventDestroy(handle); });
 }
 
-}  // namespace detail
+}   // namespace detail
 
-}}  // namespace millrace
+}}   // namespace millrace

@@ -13,8 +13,7 @@ MILLRACE_INLINE std::string cuda_hint(cudaError_t code) {
     case cudaErrorInsufficientDriver:
       return "The driver is older than the CUDA runtime that this program was built with: update the driver, or build "
              "with an older toolkit";
-    case cudaErrorNoDevice:
-      return "No GPU is visible: see nvidia-smi and CUDA_VISIBLE_DEVICES, or use host_device()";
+    case cudaErrorNoDevice: return "No GPU is visible: see nvidia-smi and CUDA_VISIBLE_DEVICES, or use host_device()";
     case cudaErrorDevicesUnavailable:
       return "Another process uses the GPU exclusively: see the processes and the compute mode in nvidia-smi -q";
     case cudaErrorNoKernelImageForDevice:
@@ -28,16 +27,13 @@ MILLRACE_INLINE std::string cuda_hint(cudaError_t code) {
       return "The driver was updated while its old kernel module is loaded: reboot the machine";
     case cudaErrorCompatNotSupportedOnDevice:
       return "This GPU does not support the package cuda-compat: remove the package, or update the driver";
-    case cudaErrorInvalidDevice:
-      return "Devices are numbered from 0: see nvidia-smi and CUDA_VISIBLE_DEVICES";
-    case cudaErrorInvalidResourceHandle:
-      return "Check that the stream exists and belongs to the device of to_device()";
+    case cudaErrorInvalidDevice: return "Devices are numbered from 0: see nvidia-smi and CUDA_VISIBLE_DEVICES";
+    case cudaErrorInvalidResourceHandle: return "Check that the stream exists and belongs to the device of to_device()";
     case cudaErrorStreamCaptureUnsupported:
     case cudaErrorStreamCaptureInvalidated:
     case cudaErrorStreamCaptureIsolation:
     case cudaErrorStreamCaptureImplicit:
-    case cudaErrorCapturedEvent:
-      return "A stream was being captured: get and release batches outside the capture";
+    case cudaErrorCapturedEvent: return "A stream was being captured: get and release batches outside the capture";
     case cudaErrorCudartUnloading: return "The program is ending: destroy sessions before main() returns";
     case cudaErrorInitializationError: return "CUDA does not work in the child of a fork(): start a new process";
     default:
@@ -160,4 +156,4 @@ MILLRACE_INLINE void check_default_stream(cudaStream_t stream, const gpu_context
                       "Create the device while the context of the training step is current, or use one context");
 }
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail

@@ -108,4 +108,4 @@ MILLRACE_INLINE bool spare_slots::clear() noexcept {
   return !freed.empty();
 }
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail

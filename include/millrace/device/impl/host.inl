@@ -7,4 +7,4 @@ namespace millrace { inline namespace MILLRACE_ABI {
 
 MILLRACE_INLINE device host_device() { return device(std::make_shared<host_backend>()); }
 
-}}  // namespace millrace
+}}   // namespace millrace

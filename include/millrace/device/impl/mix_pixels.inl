@@ -59,6 +59,6 @@ MILLRACE_INLINE void swap_bytes(std::byte* first, std::byte* second, std::size_t
   }
 }
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail
 
 #include <millrace/simd/precise_end.inc>

@@ -103,4 +103,4 @@ MILLRACE_INLINE node_memory::~node_memory() {
   if (process_ == ::getpid()) ::munmap(memory_, bytes_);
 }
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail

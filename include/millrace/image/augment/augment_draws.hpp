@@ -20,9 +20,7 @@
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 /// Returns true with this probability. Draws no random number if the result is certain.
-inline bool happens(rng& random, double probability) noexcept {
-  return probability >= 1 || random.chance(probability);
-}
+inline bool happens(rng& random, double probability) noexcept { return probability >= 1 || random.chance(probability); }
 
 /// Throws setup_error unless the number is in the range. `subject` is, for example, "the factor of brightness()".
 inline void check_range(const char* subject, double got, double least, double highest) {
@@ -35,12 +33,11 @@ inline void check_range(const char* subject, double got, double least, double hi
 using photometric_ops = std::vector<photometric_op>;
 
 void draw_rand_augment(picture_size size, rng& random, const rand_augment_options& options, photometric_ops& ops);
-void draw_trivial_augment(picture_size size, rng& random, const trivial_augment_options& options,
-                          photometric_ops& ops);
+void draw_trivial_augment(picture_size size, rng& random, const trivial_augment_options& options, photometric_ops& ops);
 void draw_auto_augment(picture_size size, rng& random, const auto_augment_options& options, photometric_ops& ops);
 void draw_aug_mix(picture_size size, rng& random, const aug_mix_options& options, photometric_ops& ops);
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail
 
 #ifndef MILLRACE_COMPILED
 #include <millrace/image/augment/impl/augment_draws.inl>

@@ -145,4 +145,4 @@ inline constexpr augment_pair efficientnet_pairs[25] = {
 
 // clang-format on
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail

@@ -185,6 +185,6 @@ class basic_photometric_runner {
   std::vector<std::vector<std::uint8_t>> chains_;
 };
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail
 
 #include <millrace/simd/precise_end.inc>

@@ -83,13 +83,13 @@ struct pillow_blur_options {
 
 /// Options of random erasing, with torchvision's defaults. timm's areas are 0.02 to 1/3 and its ratios 0.3 to 1/0.3.
 struct random_erasing_options {
-  double probability = 0.5;       ///< probability of any change
-  double scale_min = 0.02;        ///< minimum area of a box, as a fraction of the image's area
-  double scale_max = 0.33;        ///< maximum area
-  double ratio_min = 0.3;         ///< minimum height / width
-  double ratio_max = 3.3;         ///< maximum height / width
-  std::size_t max_boxes = 1;      ///< the number of boxes is uniform, 1 to max_boxes; the area is split among them
-  rgb_color fill = mean_color;    ///< color of the boxes
+  double probability = 0.5;      ///< probability of any change
+  double scale_min = 0.02;       ///< minimum area of a box, as a fraction of the image's area
+  double scale_max = 0.33;       ///< maximum area
+  double ratio_min = 0.3;        ///< minimum height / width
+  double ratio_max = 3.3;        ///< maximum height / width
+  std::size_t max_boxes = 1;     ///< the number of boxes is uniform, 1 to max_boxes; the area is split among them
+  rgb_color fill = mean_color;   ///< color of the boxes
 };
 
 /// Options of operations that move pixels.
@@ -110,9 +110,9 @@ struct rand_augment_options {
   std::size_t count = 2;                                    ///< operations per image
   double magnitude = 9;                                     ///< torchvision: 0 to bins - 1; timm: level, 0 to 10
   std::size_t bins = 31;                                    ///< torchvision: number of bins
-  double deviation = 0.5;      ///< timm: standard deviation of the level; above 100: level is uniform, 0 to `magnitude`
-  bool increasing = true;      ///< timm: a higher level increases the effect of all operations ("inc1")
-  double probability = 0.5;    ///< timm: probability of each operation
+  double deviation = 0.5;     ///< timm: standard deviation of the level; above 100: level is uniform, 0 to `magnitude`
+  bool increasing = true;     ///< timm: a higher level increases the effect of all operations ("inc1")
+  double probability = 0.5;   ///< timm: probability of each operation
   std::optional<interpolation> filter{};   ///< interpolation between pixels; by default the published one
   std::optional<rgb_color> fill{};         ///< color of pixels from outside the image; by default the published one
 };
@@ -146,14 +146,14 @@ struct auto_augment_options {
 
 /// Options of AugMix, with torchvision's parameters and alpha = 1.
 struct aug_mix_options {
-  std::size_t severity = 3;   ///< each magnitude is one of the bins 0 to severity - 1; 1 to 10
-  std::size_t width = 3;      ///< number of chains that are mixed
+  std::size_t severity = 3;                         ///< each magnitude is one of the bins 0 to severity - 1; 1 to 10
+  std::size_t width = 3;                            ///< number of chains that are mixed
   std::optional<std::size_t> depth{};               ///< operations per chain; by default a random number, 1 to 3
   bool all_operations = true;                       ///< includes brightness, contrast, color and sharpness
   interpolation filter = interpolation::bilinear;   ///< interpolation between pixels
   rgb_color fill{};                                 ///< color of pixels from outside the image
 };
 
-}}  // namespace millrace
+}}   // namespace millrace
 
 #include <millrace/simd/precise_end.inc>

@@ -39,7 +39,7 @@ namespace detail {
 
 std::span<const photometric_op> operations_of(const photometric_plan& plan) noexcept;
 
-}  // namespace detail
+}   // namespace detail
 
 /// A list of photometric operations.
 class photometric_plan {
@@ -150,9 +150,9 @@ namespace detail {
 /// Returns the operations, for tests.
 inline std::span<const photometric_op> operations_of(const photometric_plan& plan) noexcept { return plan.ops_; }
 
-}  // namespace detail
+}   // namespace detail
 
-}}  // namespace millrace
+}}   // namespace millrace
 
 #ifndef MILLRACE_COMPILED
 #include <millrace/image/augment/impl/photometric_plan.inl>

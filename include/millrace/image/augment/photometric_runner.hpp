@@ -54,4 +54,4 @@ using photometric_runner = basic_photometric_runner<portable_color_kernels>;
 
 #endif
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail

@@ -52,8 +52,9 @@ inline photometric_op timm_op(const timm_levels& space, augment_op op, double le
   const auto set_warp = [&](photometric_kind kind, double value) {
     result.kind = kind;
     result.value = with_sign(value);
-    const auto filter = space.filter ? *space.filter
-                        : random.chance(0.5) ? interpolation::bilinear : interpolation::bicubic;
+    const auto filter = space.filter         ? *space.filter
+                        : random.chance(0.5) ? interpolation::bilinear
+                                             : interpolation::bicubic;
     result.filter = static_cast<warp_filter>(filter);
   };
   const auto set_enhancement = [&](photometric_kind kind) {
@@ -76,8 +77,9 @@ inline photometric_op timm_op(const timm_levels& space, augment_op op, double le
     case augment_op::sharpness: set_enhancement(photometric_kind::sharpness); break;
     case augment_op::posterize:
       result.kind = photometric_kind::posterize;
-      result.numbers[0] = space.bits == timm_bits::from_none ? scaled(4)
-                        : space.bits == timm_bits::from_four ? 4 + scaled(4) : 4 - scaled(4);
+      result.numbers[0] = space.bits == timm_bits::from_none   ? scaled(4)
+                          : space.bits == timm_bits::from_four ? 4 + scaled(4)
+                                                               : 4 - scaled(4);
       break;
     case augment_op::solarize:
       result.kind = photometric_kind::solarize;
@@ -94,6 +96,6 @@ inline photometric_op timm_op(const timm_levels& space, augment_op op, double le
   return result;
 }
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail
 
 #include <millrace/simd/precise_end.inc>

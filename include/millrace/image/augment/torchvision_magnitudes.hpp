@@ -86,6 +86,6 @@ inline photometric_op torchvision_op(const torchvision_magnitudes& space, augmen
   return result;
 }
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail
 
 #include <millrace/simd/precise_end.inc>

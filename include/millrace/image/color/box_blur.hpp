@@ -75,8 +75,8 @@ struct portable_boxes {
       for (std::size_t k = 0; k < lanes; ++k) {
         sums[k] += std::uint32_t{last[k]} - before[k];
         const std::uint32_t ends = std::uint32_t{before[k]} + last[lanes + k];
-        pass.to[i * lanes + k] =
-            static_cast<std::uint8_t>((sums[k] * pass.weights.inside + ends * pass.weights.end + (1U << 23)) >> 24);
+        pass.to[i * lanes + k] = static_cast<std::uint8_t>(
+            (sums[k] * pass.weights.inside + ends * pass.weights.end + (1U << 23)) >> 24);
       }
     }
   }
@@ -154,6 +154,6 @@ class box_blur {
   box_weights weights_;
 };
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail
 
 #include <millrace/simd/precise_end.inc>

@@ -70,9 +70,7 @@ inline byte_table solarize_table(double threshold) noexcept {
 
 /// Adds `amount`, 0 to 255, to values below 128.
 inline byte_table solarize_add_table(int amount) noexcept {
-  return table_of([&](int value) {
-    return value >= 128 ? value : value + amount > 255 ? 255 : value + amount;
-  });
+  return table_of([&](int value) { return value >= 128 ? value : value + amount > 255 ? 255 : value + amount; });
 }
 
 /// Maps the range `low` to `high` to the range 0 to 255.
@@ -137,6 +135,6 @@ class pending_tables {
   bool empty_ = true, equal_ = true;
 };
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail
 
 #include <millrace/simd/precise_end.inc>

@@ -35,7 +35,7 @@ inline gaussian_weights gaussian_weights_of(std::size_t size, double sigma) {
   constexpr std::int64_t one = 32'768;
   const std::size_t half = size / 2;
   const double unit = 0.72134752044448170368 / (sigma * sigma);   // weight at distance d: 2^-(unit * d * d)
-  std::vector<std::uint64_t> upto(half + 2, 0);                    // sums from the outermost sample inwards
+  std::vector<std::uint64_t> upto(half + 2, 0);                   // sums from the outermost sample inwards
   std::uint64_t total = std::uint64_t{1} << 32;
   for (std::size_t d = half; d > 0; --d) {
     const double exponent = unit * static_cast<double>(d * d);
@@ -144,12 +144,12 @@ class gaussian_blur {
     return static_cast<std::size_t>(place);
   }
 
-  std::vector<std::int8_t> samples_;       ///< samples of one row, minus 128, including mirrored ones
-  aligned_vector<gaussian_block> blocks_;  ///< row results that are still needed, with 7 fraction bits
+  std::vector<std::int8_t> samples_;        ///< samples of one row, minus 128, including mirrored ones
+  aligned_vector<gaussian_block> blocks_;   ///< row results that are still needed, with 7 fraction bits
   std::vector<const gaussian_block*> rows_;
   std::vector<std::uint8_t> output_;
 };
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail
 
 #include <millrace/simd/precise_end.inc>

@@ -99,6 +99,6 @@ struct portable_hues {
   }
 };
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail
 
 #include <millrace/simd/precise_end.inc>

@@ -29,4 +29,4 @@ struct portable_mixing {
   }
 };
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail

@@ -21,16 +21,16 @@ enum class warp_filter : std::uint8_t { nearest, bilinear, bicubic };
 
 /// The kinds of operations. The comments name the members of photometric_op that each kind uses.
 enum class photometric_kind : std::uint8_t {
-  brightness,         ///< value: the factor, |factor| <= 2^20
-  contrast,           ///< value: the factor, |factor| <= 2^20
-  saturation,         ///< value: the factor, |factor| <= 2^20
-  sharpness,          ///< value: the factor, |factor| <= 2^20
-  hue,                ///< value: a fraction of the color circle, -1 to 1
+  brightness,   ///< value: the factor, |factor| <= 2^20
+  contrast,     ///< value: the factor, |factor| <= 2^20
+  saturation,   ///< value: the factor, |factor| <= 2^20
+  sharpness,    ///< value: the factor, |factor| <= 2^20
+  hue,          ///< value: a fraction of the color circle, -1 to 1
   grayscale,
   invert,
-  posterize,          ///< numbers[0]: bits retained, 0 to 8
-  solarize,           ///< value: the threshold
-  solarize_add,       ///< numbers[0]: the amount to add, 0 to 255
+  posterize,      ///< numbers[0]: bits retained, 0 to 8
+  solarize,       ///< value: the threshold
+  solarize_add,   ///< numbers[0]: the amount to add, 0 to 255
   autocontrast,
   equalize,
   pillow_blur,        ///< value: the radius, 0 to 1000
@@ -56,4 +56,4 @@ struct photometric_op {
   friend bool operator==(const photometric_op&, const photometric_op&) = default;
 };
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail

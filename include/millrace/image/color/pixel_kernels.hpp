@@ -91,6 +91,6 @@ struct portable_pixels {
   }
 };
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail
 
 #include <millrace/simd/precise_end.inc>

@@ -32,4 +32,4 @@ inline void fill_pixels(std::uint8_t* to, std::size_t count, const rgb_color& co
   for (std::size_t i = 0; i < count; ++i, to += 3) std::memcpy(to, color.data(), 3);
 }
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail

@@ -48,7 +48,12 @@ void sharpen(const rgb_pixels& p, float factor, std::vector<std::uint8_t>& memor
   std::memcpy(above, p.row(0), bytes);
   for (std::size_t y = 1; y + 1 < p.height; ++y) {
     std::memcpy(here, p.row(y), bytes);
-    Kernels::run({.above = above, .here = here, .below = p.row(y + 1), .out = p.row(y), .begin = 3, .end = bytes - 3,
+    Kernels::run({.above = above,
+                  .here = here,
+                  .below = p.row(y + 1),
+                  .out = p.row(y),
+                  .begin = 3,
+                  .end = bytes - 3,
                   .factor = factor});
     std::uint8_t* const next = above;
     above = here;
@@ -56,6 +61,6 @@ void sharpen(const rgb_pixels& p, float factor, std::vector<std::uint8_t>& memor
   }
 }
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail
 
 #include <millrace/simd/precise_end.inc>

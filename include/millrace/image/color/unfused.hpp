@@ -23,4 +23,4 @@ inline double unfused(double value) noexcept {
   return value;
 }
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail

@@ -19,8 +19,7 @@ MILLRACE_INLINE picture any_picture(bytes data, const any_picture_options& optio
   if (options.also && options.also->takes(data)) return options.also->read(std::move(data), options.jpeg);
   if (detail::is_pnm(data)) return pnm(std::move(data), {.limits = options.jpeg.limits});
   if (detail::is_png(data))
-    return png(std::move(data), {.apply_orientation = options.jpeg.apply_orientation,
-                                 .limits = options.jpeg.limits});
+    return png(std::move(data), {.apply_orientation = options.jpeg.apply_orientation, .limits = options.jpeg.limits});
   const std::string_view text = data.text();
   if (text.size() >= 3 && text.starts_with("\xff\xd8")) return jpeg(std::move(data), options.jpeg);
   error_location at{.stage = "picture"};
@@ -30,4 +29,4 @@ MILLRACE_INLINE picture any_picture(bytes data, const any_picture_options& optio
                    detail::hint_on_format(data).advice, at);
 }
 
-}}  // namespace millrace
+}}   // namespace millrace

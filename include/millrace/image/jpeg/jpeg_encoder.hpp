@@ -24,20 +24,20 @@ enum class chroma_sampling : std::uint8_t { yuv444, yuv422, yuv440, yuv420, yuv4
 
 /// Options of encode_jpeg().
 struct jpeg_encode_options {
-  int quality = 90;                                          ///< 1..100
-  chroma_sampling sampling = chroma_sampling::yuv420;        ///< ignored for gray and keep_rgb
-  bool progressive = false;                                  ///< several scans instead of one
-  bool arithmetic = false;                                   ///< arithmetic instead of Huffman coding
-  bool optimize_tables = true;                               ///< optimal Huffman tables: slower, but smaller files
-  unsigned restart_rows = 0;                                 ///< rows of MCUs between restart markers; 0 for no markers
-  bool keep_rgb = false;                                     ///< stores RGB instead of YCbCr: larger, more exact
+  int quality = 90;                                     ///< 1..100
+  chroma_sampling sampling = chroma_sampling::yuv420;   ///< ignored for gray and keep_rgb
+  bool progressive = false;                             ///< several scans instead of one
+  bool arithmetic = false;                              ///< arithmetic instead of Huffman coding
+  bool optimize_tables = true;                          ///< optimal Huffman tables: slower, but smaller files
+  unsigned restart_rows = 0;                            ///< rows of MCUs between restart markers; 0 for no markers
+  bool keep_rgb = false;                                ///< stores RGB instead of YCbCr: larger, more exact
 };
 
 /// Encodes `pixels`, [height, width, 1 or 3] u8, and returns the JPEG file. Throws setup_error if the shape or an
 /// option is not supported, and io_error if libjpeg cannot be initialized.
 std::vector<std::byte> encode_jpeg(const image& pixels, const jpeg_encode_options& options = {});
 
-}}  // namespace millrace
+}}   // namespace millrace
 
 #ifndef MILLRACE_COMPILED
 #include <millrace/image/jpeg/impl/jpeg_encoder.inl>

@@ -34,7 +34,7 @@ std::vector<std::byte> jpeg_entries(std::span<const std::byte> jpeg, const jpeg_
 /// Same as the other jpeg_entries(), but allocates its own scratch memory, which is slower.
 std::vector<std::byte> jpeg_entries(std::span<const std::byte> jpeg, const jpeg_entries_options& options = {});
 
-}}  // namespace millrace
+}}   // namespace millrace
 
 #ifndef MILLRACE_COMPILED
 #include <millrace/image/jpeg/impl/jpeg_entries.inl>

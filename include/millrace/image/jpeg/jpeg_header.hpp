@@ -22,9 +22,9 @@ namespace millrace { inline namespace MILLRACE_ABI {
 
 /// The properties of an image, as declared in the headers of a JPEG.
 struct jpeg_header {
-  std::size_t width = 0;     ///< pixels, as stored (before any orientation)
-  std::size_t height = 0;    ///< pixels, as stored (before any orientation)
-  int components = 0;        ///< 1 (gray), 3 (color) or 4 (CMYK)
+  std::size_t width = 0;    ///< pixels, as stored (before any orientation)
+  std::size_t height = 0;   ///< pixels, as stored (before any orientation)
+  int components = 0;       ///< 1 (gray), 3 (color) or 4 (CMYK)
   bool progressive = false;
   bool arithmetic = false;   ///< arithmetic instead of Huffman coding
   int orientation = 1;       ///< value of the EXIF tag, 1..8; 1 without a tag
@@ -56,7 +56,7 @@ std::string first_bytes(std::span<const std::byte> data);
 void read_frame_header(const byte_reader& read, std::size_t at, std::size_t size, std::uint32_t marker,
                        jpeg_header& header);
 
-}  // namespace detail
+}   // namespace detail
 
 /// Returns the properties that the JPEG's headers declare. With `accept_damaged`, the first marker may be damaged.
 /// Throws data_error if the bytes are not a JPEG, are truncated, or use an unsupported coding process.
@@ -75,7 +75,7 @@ struct jpeg_metadata_options {
 /// segments that describe the coding (JFIF, Adobe), because each encoder writes its own.
 std::vector<std::byte> jpeg_metadata(std::span<const std::byte> file, jpeg_metadata_options options = {});
 
-}}  // namespace millrace
+}}   // namespace millrace
 
 #ifndef MILLRACE_COMPILED
 #include <millrace/image/jpeg/impl/jpeg_header.inl>

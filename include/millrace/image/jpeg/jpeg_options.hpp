@@ -28,8 +28,8 @@ enum class picture_decoder : std::uint8_t {
   /// Selects the built-in decoder if it supports the file and has fast code for this CPU, otherwise libjpeg. For a
   /// `fast` image at full size, the choice does not depend on the CPU.
   automatic,
-  built_in,       ///< the built-in decoder, on any little-endian CPU; throws data_error if it does not support the file
-  libjpeg    ///< libjpeg for every file
+  built_in,   ///< the built-in decoder, on any little-endian CPU; throws data_error if it does not support the file
+  libjpeg     ///< libjpeg for every file
 };
 
 /// Options of jpeg().
@@ -41,4 +41,4 @@ struct jpeg_options {
   picture_limits limits{};                                ///< limits of the image
 };
 
-}}  // namespace millrace
+}}   // namespace millrace

@@ -68,7 +68,7 @@ class label_plan {
   label_options options_;
 };
 
-}  // namespace detail
+}   // namespace detail
 
 /// A label map and its plan: renders `[height, width]` of T.
 template <class T = std::uint8_t>
@@ -112,7 +112,7 @@ label_map<T> labels(bytes field, const label_options& options = {}) {
   return label_map<T>(std::move(field), options);
 }
 
-}}  // namespace millrace
+}}   // namespace millrace
 
 #ifndef MILLRACE_COMPILED
 #include <millrace/image/labels/impl/label_map.inl>

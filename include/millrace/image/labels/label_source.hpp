@@ -57,7 +57,7 @@ label_source open_labels(bytes field, std::size_t limit_bytes);
 /// Throws the data_error for a field that cannot be read as a label map: "the field 'pgm' <problem>".
 [[noreturn]] void throw_label_error(const bytes& field, const std::string& problem, std::string hint);
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail
 
 #ifndef MILLRACE_COMPILED
 #include <millrace/image/labels/impl/label_source.inl>

@@ -37,7 +37,8 @@ class mosaic_labels {
 
   /// Applies the geometry of the images of `mosaic` to their maps. Throws the errors of label_map::apply().
   mosaic_labels(const mosaic_picture& mosaic, const std::array<label_map<T>, 4>& maps)
-      : width_(mosaic.shape()[1]), height_(mosaic.shape()[0]),
+      : width_(mosaic.shape()[1]),
+        height_(mosaic.shape()[0]),
         parts_{maps[0].apply(mosaic.parts()[0].geometry()), maps[1].apply(mosaic.parts()[1].geometry()),
                maps[2].apply(mosaic.parts()[2].geometry()), maps[3].apply(mosaic.parts()[3].geometry())} {}
 
@@ -76,4 +77,4 @@ class mosaic_labels {
   std::array<label_map<T>, 4> parts_;
 };
 
-}}  // namespace millrace
+}}   // namespace millrace

@@ -95,7 +95,7 @@ struct u16_samples {
 /// Returns the scale and the bias of a channel. Throws setup_error if a number is out of range.
 channel_scale sample_scale_of(const sample_normalization& by, std::size_t channel);
 
-}  // namespace detail
+}   // namespace detail
 
 /// The plan of a PNG of 16-bit RGB and the normalization of its samples; renders [3, height, width] of T.
 template <detail::training_element T>
@@ -133,7 +133,7 @@ class normalized_u16_picture {
   std::array<detail::channel_scale, 3> channels_{};
 };
 
-}}  // namespace millrace
+}}   // namespace millrace
 
 #include <millrace/simd/precise_end.inc>
 

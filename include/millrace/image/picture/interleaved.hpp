@@ -42,9 +42,9 @@ namespace millrace { inline namespace MILLRACE_ABI {
 
 /// How the images of a document become tokens.
 struct interleaved_options {
-  std::size_t patch = 14;        ///< side of a patch in pixels
-  std::size_t merge = 1;         ///< a token represents merge x merge patches
-  std::uint32_t image_id = 0;    ///< id of the tokens of images
+  std::size_t patch = 14;       ///< side of a patch in pixels
+  std::size_t merge = 1;        ///< a token represents merge x merge patches
+  std::uint32_t image_id = 0;   ///< id of the tokens of images
 
   friend bool operator==(const interleaved_options&, const interleaved_options&) = default;
   /// Returns "patch 14, merge 1, image_id 0", for messages.
@@ -120,8 +120,8 @@ struct interleaved_row {
 
 /// Options of join_documents().
 struct join_documents_options {
-  std::size_t length = 0;       ///< tokens in a row; required
-  std::uint32_t padding = 0;    ///< id of the tokens after the last document
+  std::size_t length = 0;      ///< tokens in a row; required
+  std::uint32_t padding = 0;   ///< id of the tokens after the last document
 };
 
 /// Returns a row with these documents, one after the other. Throws data_error if the documents have more than `length`
@@ -162,9 +162,9 @@ inline interleaved_row join_documents(const std::vector<interleaved>& documents,
   const std::size_t count = places.size() / 2;
   const ragged_options<std::int32_t> bound{.max_length = options.length};
   ragged grids(patches.grids(), bound);
-  return {std::move(ids), std::move(segments), std::move(positions),
-          ragged(tensor<std::int32_t, 2>({count, 2}, std::move(places)), bound), std::move(grids),
-          std::move(patches)};
+  return {std::move(ids),       std::move(segments),
+          std::move(positions), ragged(tensor<std::int32_t, 2>({count, 2}, std::move(places)), bound),
+          std::move(grids),     std::move(patches)};
 }
 
-}}  // namespace millrace
+}}   // namespace millrace

@@ -51,10 +51,11 @@ class mosaic_picture {
 
   /// Draws the vertical, then the horizontal position of the center. Throws setup_error if an option is out of range.
   mosaic_picture(const std::array<picture, 4>& images, const mosaic_options& options, rng& random)
-      : size_(checked(options)), top_(draw_center(size_.height, options.min_center, random)),
+      : size_(checked(options)),
+        top_(draw_center(size_.height, options.min_center, random)),
         left_(draw_center(size_.width, options.min_center, random)),
-        parts_{part(images, 0, options), part(images, 1, options), part(images, 2, options),
-               part(images, 3, options)} {}
+        parts_{part(images, 0, options), part(images, 1, options), part(images, 2, options), part(images, 3, options)} {
+  }
 
   /// Returns [height, width, 3].
   std::array<std::size_t, 3> shape() const noexcept { return {size_.height, size_.width, 3}; }
@@ -83,8 +84,8 @@ class mosaic_picture {
                             std::to_string(row.size()) + " elements, expected height * width * 3",
                         "Pass a row of that size");
     for (std::size_t i = 0; i < parts_.size(); ++i)
-      all.add(parts_[i].job_for({.data = &row[3 * (top_of(i) * size_.width + left_of(i))], .row_pixels = size_.width,
-                                 .cold = true}));
+      all.add(parts_[i].job_for(
+          {.data = &row[3 * (top_of(i) * size_.width + left_of(i))], .row_pixels = size_.width, .cold = true}));
   }
 
  private:
@@ -124,6 +125,6 @@ class mosaic_picture {
   std::array<picture, 4> parts_;
 };
 
-}}  // namespace millrace
+}}   // namespace millrace
 
 #include <millrace/simd/precise_end.inc>

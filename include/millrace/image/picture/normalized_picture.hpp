@@ -35,8 +35,8 @@ namespace millrace { inline namespace MILLRACE_ABI {
 
 /// The mean and the standard deviation of each channel: a value is (pixel / 255 - mean) / std.
 struct pixel_normalization {
-  std::array<double, 3> mean{};              ///< per channel, relative to full scale (0..1)
-  std::array<double, 3> std = {1, 1, 1};     ///< per channel, relative to full scale; above 0
+  std::array<double, 3> mean{};            ///< per channel, relative to full scale (0..1)
+  std::array<double, 3> std = {1, 1, 1};   ///< per channel, relative to full scale; above 0
 };
 
 /// The plan of an image and the normalization of its pixels; renders [3, height, width] of T.
@@ -80,8 +80,8 @@ class normalized_picture {
   /// Adds the image to a group whose images are rendered together, each into its row.
   void join(group& all, std::span<T> row) const { all.add(job_for(row)); }
   /// Decodes up to `together` images, each into its row. Faster than separate calls of render(), with the same result.
-  static void render_together(std::span<const normalized_picture* const> pictures,
-                              std::span<const std::span<T>> rows, scratch& s) {
+  static void render_together(std::span<const normalized_picture* const> pictures, std::span<const std::span<T>> rows,
+                              scratch& s) {
     std::array<detail::picture_job, together> jobs;
     for (std::size_t i = 0; i < pictures.size(); ++i) jobs[i] = pictures[i]->job_for(rows[i]);
     detail::render_pictures(std::span(jobs).first(pictures.size()), s);
@@ -110,4 +110,4 @@ class normalized_picture {
   std::array<detail::channel_scale, 3> channels_{};
 };
 
-}}  // namespace millrace
+}}   // namespace millrace

@@ -30,8 +30,8 @@ namespace millrace { inline namespace MILLRACE_ABI {
 
 /// The size of a padded row and the color of its padding.
 struct padding_options {
-  picture_size to{};                       ///< size of the row in pixels
-  rgb_color color{};                     ///< red, green and blue of the padding
+  picture_size to{};   ///< size of the row in pixels
+  rgb_color color{};   ///< red, green and blue of the padding
 };
 
 /// The plan of an image and the row that contains it; renders [height, width, 3] u8.
@@ -104,4 +104,4 @@ class padded_picture {
   padding_options options_;
 };
 
-}}  // namespace millrace
+}}   // namespace millrace

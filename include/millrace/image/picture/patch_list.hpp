@@ -114,9 +114,7 @@ class patch_list {
 
   /// Decodes the images into the first patches of `row`, which has space for max_patches patches. Throws setup_error if
   /// `row` has another size, data_error if a file is damaged.
-  void render(std::span<std::uint8_t> row, scratch& s) const {
-    detail::render_as_group(*this, row, s);
-  }
+  void render(std::span<std::uint8_t> row, scratch& s) const { detail::render_as_group(*this, row, s); }
   using group = picture::group;
   /// Adds the images to a group, to be rendered into the first patches of `row`, which has space for max_patches
   /// patches.
@@ -145,9 +143,9 @@ class patch_list {
 
 /// Options of resize_to_patches().
 struct resize_to_patches_options {
-  std::size_t patch = 14;           ///< side of a patch in pixels
-  std::size_t min_patches = 1;      ///< smaller images are enlarged to at least this number of patches
-  std::size_t max_patches = 1'024;  ///< larger images are reduced to at most this number of patches
+  std::size_t patch = 14;            ///< side of a patch in pixels
+  std::size_t min_patches = 1;       ///< smaller images are enlarged to at least this number of patches
+  std::size_t max_patches = 1'024;   ///< larger images are reduced to at most this number of patches
 };
 
 /// Resizes to sides that are multiples of a patch. Each side is rounded to the nearest multiple; a tie is rounded to
@@ -194,4 +192,4 @@ inline picture resize_to_patches(const picture& image, const resize_to_patches_o
   return image.resize(rows * patch, columns * patch);
 }
 
-}}  // namespace millrace
+}}   // namespace millrace

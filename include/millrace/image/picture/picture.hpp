@@ -169,8 +169,8 @@ class picture {
   /// Adds the image to a group whose images are rendered together, each into its row: see detail::picture_group.
   void join(group& all, std::span<std::uint8_t> row) const { all.add(job_for(target_of(row, true))); }
   /// Decodes up to `together` images, each into its row.
-  static void render_together(std::span<const picture* const> pictures,
-                              std::span<const std::span<std::uint8_t>> rows, scratch& s);
+  static void render_together(std::span<const picture* const> pictures, std::span<const std::span<std::uint8_t>> rows,
+                              scratch& s);
 
   /// Decodes now and returns the pixels, [height, width, 3] u8. Throws data_error if the file is damaged.
   image pixels(scratch& s) const;
@@ -228,17 +228,17 @@ class picture {
   bytes data_;
   detail::borrowed_guard guard_;
   detail::picture_file file_;
-  detail::plan_axis columns_, rows_;   // of the stored image
+  detail::plan_axis columns_, rows_;                 // of the stored image
   std::shared_ptr<const row_operation> operation_;   // null for none
-  bool transposed_ = false;    // whether stored rows are columns of the result
-  padding_fill padding_{};     // of padded axes
+  bool transposed_ = false;                          // whether stored rows are columns of the result
+  padding_fill padding_{};                           // of padded axes
 };
 
 /// Returns a plan of the full image in `data`. Reads only the header, in less than 1.5 us.
 /// Throws data_error if the bytes are not a JPEG or the image exceeds max_pixels.
 inline picture jpeg(bytes data, const jpeg_options& options = {}) { return picture(std::move(data), options); }
 
-}}  // namespace millrace
+}}   // namespace millrace
 
 #ifndef MILLRACE_COMPILED
 #include <millrace/image/picture/impl/picture.inl>

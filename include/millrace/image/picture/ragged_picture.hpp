@@ -108,4 +108,4 @@ class ragged_picture {
   padded_picture padded_;
 };
 
-}}  // namespace millrace
+}}   // namespace millrace

@@ -60,7 +60,7 @@ class rgba_picture {
   picture picture_;
 };
 
-}}  // namespace millrace
+}}   // namespace millrace
 
 #ifndef MILLRACE_COMPILED
 #include <millrace/image/picture/impl/rgba_picture.inl>

@@ -56,4 +56,4 @@ inline int exif_orientation(std::span<const std::byte> segment) noexcept {
   return tiff_orientation(segment.subspan(6));
 }
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail

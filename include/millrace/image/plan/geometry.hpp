@@ -58,8 +58,8 @@ struct point_options {
 
 /// The remaining boxes and their indices.
 struct kept_boxes {
-  std::vector<box> boxes;           ///< in pixels of the rendered image
-  std::vector<std::size_t> indices;    ///< index of each box in the input; ascending
+  std::vector<box> boxes;             ///< in pixels of the rendered image
+  std::vector<std::size_t> indices;   ///< index of each box in the input; ascending
 
   /// Selects the values (labels, areas, flags) that belong to the remaining boxes. Throws setup_error if there are
   /// fewer values than input boxes.
@@ -180,9 +180,9 @@ struct nearest_grid {
   }
 };
 
-}  // namespace detail
+}   // namespace detail
 
-}}  // namespace millrace
+}}   // namespace millrace
 
 #include <millrace/simd/precise_end.inc>
 

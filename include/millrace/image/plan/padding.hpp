@@ -23,20 +23,20 @@ struct padding_sides {
 /// The pixels around an image.
 struct padding_fill {
   padding_mode mode = padding_mode::constant;
-  rgb_color color{};    ///< for padding_mode::constant; default: black
+  rgb_color color{};   ///< for padding_mode::constant; default: black
   friend bool operator==(const padding_fill&, const padding_fill&) = default;
 };
 
 /// A box that may extend beyond the image.
 struct outer_box {
-  std::int64_t left = 0, top = 0;    ///< negative: to the left of the image, and above it
+  std::int64_t left = 0, top = 0;   ///< negative: to the left of the image, and above it
   std::size_t width = 0, height = 0;
 };
 
 /// Options of letterbox().
 struct letterbox_options {
-  rgb_color color{114, 114, 114};    ///< color of the padding; default: the gray of YOLO
-  bool enlarge = true;               ///< whether images that fit into the size are enlarged
+  rgb_color color{114, 114, 114};   ///< color of the padding; default: the gray of YOLO
+  bool enlarge = true;              ///< whether images that fit into the size are enlarged
 };
 
 namespace detail {
@@ -44,9 +44,9 @@ namespace detail {
 /// One axis of a padded image. If the result is flipped, positions count in the flipped direction. Position 0 is the
 /// first pixel of the image in this direction.
 struct padded_axis {
-  std::int64_t begin = 0, end = 0;                    ///< the positions of the result
-  std::int64_t count = 0;                             ///< pixels of the image
-  std::int64_t rendered_begin = 0, rendered_end = 0;  ///< the pixels that are rendered
+  std::int64_t begin = 0, end = 0;                     ///< the positions of the result
+  std::int64_t count = 0;                              ///< pixels of the image
+  std::int64_t rendered_begin = 0, rendered_end = 0;   ///< the pixels that are rendered
 
   std::int64_t size() const noexcept { return end - begin; }
   /// Returns whether the rendered pixels are exactly the pixels of the image that the result shows.
@@ -61,6 +61,6 @@ struct job_padding {
   padding_fill fill{};
 };
 
-}  // namespace detail
+}   // namespace detail
 
-}}  // namespace millrace
+}}   // namespace millrace

@@ -93,18 +93,18 @@ class beta_draw {
 
 /// Options of a pair_rule.
 struct pair_rule_options {
-  double mixup_alpha = 0;    ///< 0 disables mixup
-  double cutmix_alpha = 0;   ///< 0 disables cutmix, unless cutmix_minmax is set
-  double switch_probability = 0.5;   ///< probability of cutmix, if both methods are enabled
-  double probability = 1;            ///< probability of mixing a pair
+  double mixup_alpha = 0;                  ///< 0 disables mixup
+  double cutmix_alpha = 0;                 ///< 0 disables cutmix, unless cutmix_minmax is set
+  double switch_probability = 0.5;         ///< probability of cutmix, if both methods are enabled
+  double probability = 1;                  ///< probability of mixing a pair
   std::array<double, 2> cutmix_minmax{};   ///< minimum and maximum side of the box, as fractions; 0 disables this rule
 };
 
 /// How a pair of rows is mixed.
 struct pair_mix {
-  bool mixes = false;    ///< whether to mix the rows; if false, both stay unchanged
-  row_mix row{};         ///< how to mix each row; its `partner` is not set
-  float lambda = 1;      ///< weight of the row's own label
+  bool mixes = false;   ///< whether to mix the rows; if false, both stay unchanged
+  row_mix row{};        ///< how to mix each row; its `partner` is not set
+  float lambda = 1;     ///< weight of the row's own label
 };
 
 /// The rule by which pairs of rows are mixed.
@@ -128,7 +128,7 @@ class pair_rule {
   std::optional<beta_draw> mixup_, cutmix_;
 };
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail
 
 #include <millrace/simd/precise_end.inc>
 

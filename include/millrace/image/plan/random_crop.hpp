@@ -78,17 +78,15 @@ constexpr std::uint64_t side_of(std::uint64_t area, std::uint64_t ratio) noexcep
 constexpr std::uint64_t rounded_product(std::uint64_t a, std::uint64_t b) noexcept {
   return static_cast<std::uint64_t>((unsigned_128{a} * b + (std::uint64_t{1} << 31)) >> 32);
 }
-constexpr std::uint64_t rounded_quotient(std::uint64_t a, std::uint64_t b) noexcept {
-  return ((a << 32) + b / 2) / b;
-}
+constexpr std::uint64_t rounded_quotient(std::uint64_t a, std::uint64_t b) noexcept { return ((a << 32) + b / 2) / b; }
 
 /// Returns a random crop of an image of `size`, 1 to 65535 pixels on each side.
 /// Throws setup_error if an option is outside its range.
 crop_box random_crop_box(picture_size size, rng& random, const random_crop_options& options = {});
 
-}  // namespace detail
+}   // namespace detail
 
-}}  // namespace millrace
+}}   // namespace millrace
 
 #ifndef MILLRACE_COMPILED
 #include <millrace/image/plan/impl/random_crop.inl>

@@ -30,11 +30,11 @@ enum class erase_fill : std::uint8_t { zero, noise };
 
 /// Options of normalized_picture::random_erase(). The defaults are timm's.
 struct random_erase_options {
-  double probability = 0.5;       ///< probability of erasing
-  double scale_min = 0.02;        ///< minimum area, as a fraction of the image's area; 0 < scale_min <= scale_max
-  double scale_max = 1.0 / 3;     ///< maximum area, as a fraction of the image's area; at most 1
-  double ratio_min = 0.3;         ///< minimum height / width; 1/1024 <= ratio_min <= ratio_max
-  double ratio_max = 1 / 0.3;     ///< maximum height / width; at most 1024
+  double probability = 0.5;     ///< probability of erasing
+  double scale_min = 0.02;      ///< minimum area, as a fraction of the image's area; 0 < scale_min <= scale_max
+  double scale_max = 1.0 / 3;   ///< maximum area, as a fraction of the image's area; at most 1
+  double ratio_min = 0.3;       ///< minimum height / width; 1/1024 <= ratio_min <= ratio_max
+  double ratio_max = 1 / 0.3;   ///< maximum height / width; at most 1024
   erase_fill fill = erase_fill::zero;
 };
 
@@ -63,7 +63,8 @@ struct erased_box {
       for (std::size_t y = 0; y < box.height; ++y) {
         T* const line = numbers.data() + (plane * size.height + box.top + y) * size.width + box.left;
         if (fill == erase_fill::zero) std::fill_n(line, box.width, T{});
-        else for (std::size_t x = 0; x < box.width; ++x) line[x] = to_element<T>(normal_noise(noise_key, index++));
+        else
+          for (std::size_t x = 0; x < box.width; ++x) line[x] = to_element<T>(normal_noise(noise_key, index++));
       }
   }
 };
@@ -71,9 +72,9 @@ struct erased_box {
 /// Draws a box to erase. Throws setup_error if an option is outside its range.
 erased_box random_erase_box(picture_size size, rng& random, const random_erase_options& options);
 
-}  // namespace detail
+}   // namespace detail
 
-}}  // namespace millrace
+}}   // namespace millrace
 
 #include <millrace/simd/precise_end.inc>
 

@@ -15,4 +15,4 @@ namespace millrace { inline namespace MILLRACE_ABI {
 /// Red, green and blue, each from 0 to 255.
 using rgb_color = std::array<std::uint8_t, 3>;
 
-}}  // namespace millrace
+}}   // namespace millrace

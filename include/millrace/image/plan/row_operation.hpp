@@ -36,4 +36,4 @@ class row_operation {
   virtual void run(const rgb_row& row, scratch& s) const = 0;
 };
 
-}}  // namespace millrace
+}}   // namespace millrace

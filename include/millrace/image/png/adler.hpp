@@ -22,8 +22,8 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 /// The two sums of Adler-32: the sum of the bytes, and the sum of the values that the first sum has after each byte.
 struct adler_sums {
   static constexpr std::uint32_t modulus = 65'521;
-  static constexpr std::size_t block_bytes = 64;       ///< vector code adds blocks
-  static constexpr std::size_t max_at_once = 5'504;    ///< maximum bytes whose sums fit into 32 bits
+  static constexpr std::size_t block_bytes = 64;      ///< vector code adds blocks
+  static constexpr std::size_t max_at_once = 5'504;   ///< maximum bytes whose sums fit into 32 bits
 
   std::uint64_t first = 1, second = 0;
 
@@ -33,7 +33,7 @@ struct adler_sums {
   void reduce() noexcept { first %= modulus, second %= modulus; }
 };
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail
 
 #define MILLRACE_KERNELS <millrace/image/png/adler_body.inc>
 #include <millrace/simd/for_each_layer.inc>
@@ -60,4 +60,4 @@ inline std::uint32_t adler(std::span<const std::uint8_t> bytes, std::uint32_t be
   return static_cast<std::uint32_t>(sums.second << 16 | sums.first);
 }
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail

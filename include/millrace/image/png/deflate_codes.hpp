@@ -77,7 +77,7 @@ class deflate_length_code {
   std::uint32_t entries_[std::size_t{1} << index_bits];
 };
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail
 
 #ifndef MILLRACE_COMPILED
 #include <millrace/image/png/impl/deflate_codes.inl>

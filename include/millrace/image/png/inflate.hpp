@@ -26,15 +26,15 @@
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 enum class inflate_status : std::uint8_t {
-  more,                ///< the limit is reached
-  ended,               ///< the stream has ended
-  cut_short,           ///< the input ended before the stream
-  bad_header,          ///< invalid zlib header
+  more,         ///< the limit is reached
+  ended,        ///< the stream has ended
+  cut_short,    ///< the input ended before the stream
+  bad_header,   ///< invalid zlib header
   bad_block_type,
   bad_stored_length,
-  bad_code_lengths,    ///< not a valid code
-  bad_code,            ///< bits that are not a code word
-  bad_distance         ///< a distance before the first byte of the output
+  bad_code_lengths,   ///< not a valid code
+  bad_code,           ///< bits that are not a code word
+  bad_distance        ///< a distance before the first byte of the output
 };
 
 /// Returns a description of the status, for messages.
@@ -113,7 +113,7 @@ class inflater {
   deflate_codes codes_;
 };
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail
 
 #ifndef MILLRACE_COMPILED
 #include <millrace/image/png/impl/inflate.inl>

@@ -183,8 +183,7 @@ class inflate_loop {
 
   static std::uint32_t second(std::uint32_t e, std::uint64_t bits, const std::uint32_t* table,
                               unsigned index_bits) noexcept {
-    return table[(e >> deflate_entry::base_at) +
-                 low(bits >> index_bits, e >> deflate_entry::code_bits_at & 31)];
+    return table[(e >> deflate_entry::base_at) + low(bits >> index_bits, e >> deflate_entry::code_bits_at & 31)];
   }
 
   static std::uint64_t low(std::uint64_t bits, unsigned count) noexcept {
@@ -244,4 +243,4 @@ class inflate_loop {
   }
 };
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail

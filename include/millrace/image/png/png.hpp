@@ -28,9 +28,9 @@ namespace millrace { inline namespace MILLRACE_ABI {
 
 /// Options of png().
 struct png_options {
-  std::optional<rgb_color> background{};    ///< the color over which pixels are composited; if empty, alpha is dropped
-  bool apply_orientation = false;           ///< rotates and mirrors the image by the orientation in its eXIf chunk
-  picture_limits limits{};                  ///< max_pixels: maximum number of pixels
+  std::optional<rgb_color> background{};   ///< the color over which pixels are composited; if empty, alpha is dropped
+  bool apply_orientation = false;          ///< rotates and mirrors the image by the orientation in its eXIf chunk
+  picture_limits limits{};                 ///< max_pixels: maximum number of pixels
 };
 
 namespace detail {
@@ -38,13 +38,13 @@ namespace detail {
 /// Returns whether the bytes begin with a PNG signature.
 bool is_png(std::span<const std::byte> file) noexcept;
 
-}  // namespace detail
+}   // namespace detail
 
 /// Returns a plan of the full image in `data`. Reads only the chunks before the pixels.
 /// Throws data_error if the bytes are not a PNG, if those chunks are damaged, or if the image is too large.
 picture png(bytes data, const png_options& options = {});
 
-}}  // namespace millrace
+}}   // namespace millrace
 
 #ifndef MILLRACE_COMPILED
 #include <millrace/image/png/impl/png.inl>

@@ -79,7 +79,7 @@ class png_decoder {
   png_memory row_, picture_;
 };
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail
 
 #ifndef MILLRACE_COMPILED
 #include <millrace/image/png/impl/png_decoder.inl>

@@ -43,13 +43,13 @@ class png_writer {
   std::uint32_t adler_low_ = 1, adler_high_ = 0;
 };
 
-}  // namespace detail
+}   // namespace detail
 
 /// Returns `pixels`, [height, width, 1 or 3] u8, as an uncompressed PNG file.
 /// Throws setup_error if PNG does not support the shape.
 std::vector<std::byte> encode_png(const image& pixels);
 
-}}  // namespace millrace
+}}   // namespace millrace
 
 #ifndef MILLRACE_COMPILED
 #include <millrace/image/png/impl/png_encoder.inl>

@@ -28,7 +28,7 @@ enum class png_color : std::uint8_t { gray = 0, rgb = 2, palette = 3, gray_alpha
 
 struct png_limits {
   std::uint64_t max_pixels = picture_limits{}.max_pixels;
-  bool check_sums = true;                   ///< checks CRC and Adler-32; tests that change random bytes disable it
+  bool check_sums = true;   ///< checks CRC and Adler-32; tests that change random bytes disable it
 };
 
 /// The contents of the chunks before the image data.
@@ -55,11 +55,11 @@ struct png_header {
 
 /// One chunk, or the part of a chunk that the file contains.
 struct png_chunk {
-  std::string_view name{};             ///< four bytes
+  std::string_view name{};   ///< four bytes
   std::span<const std::byte> data{};
-  std::size_t at = 0;                  ///< offset of the chunk
-  std::size_t end = 0;                 ///< where the chunk ends, if the chunk is complete
-  bool complete = false;               ///< whether the file contains the complete chunk
+  std::size_t at = 0;      ///< offset of the chunk
+  std::size_t end = 0;     ///< where the chunk ends, if the chunk is complete
+  bool complete = false;   ///< whether the file contains the complete chunk
   std::uint32_t stored_crc = 0;
 
   bool critical() const noexcept { return (name[0] & 32) == 0; }
@@ -110,7 +110,7 @@ class png_image_data final : public inflate_input {
 /// Returns the message for a wrong CRC.
 std::string png_crc_text(const png_chunk& chunk);
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail
 
 #ifndef MILLRACE_COMPILED
 #include <millrace/image/png/impl/png_header.inl>

@@ -32,14 +32,14 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 enum class png_layout : std::uint8_t {
   rgb,
-  rgbx,      ///< four bytes; the last is undefined
-  rgba,      ///< alpha is kept; 255 if the file has no alpha
+  rgbx,   ///< four bytes; the last is undefined
+  rgba,   ///< alpha is kept; 255 if the file has no alpha
   samples
 };
 
 struct png_pixel_options {
   png_layout layout = png_layout::rgb;
-  bool composite = false;                          ///< composites over `background`; rgba then has alpha 255
+  bool composite = false;   ///< composites over `background`; rgba then has alpha 255
   std::array<std::uint8_t, 3> background{};
 };
 
@@ -75,13 +75,13 @@ class png_pixels {
   png_pixel_options options_;
   bool uses_alpha_ = false;
   std::size_t left_ = 0, count_ = 0, pixel_bytes_ = 3;
-  std::array<pixel, 256> table_{};                      // for palettes, and for gray of up to 8 bits
-  std::array<std::uint8_t, 6> transparent_color_{};     // as stored
+  std::array<pixel, 256> table_{};                    // for palettes, and for gray of up to 8 bits
+  std::array<std::uint8_t, 6> transparent_color_{};   // as stored
   bool has_transparent_color_ = false;
-  std::vector<std::uint8_t> samples_;                   // a row of unpacked samples, if samples have less than 8 bits
+  std::vector<std::uint8_t> samples_;   // a row of unpacked samples, if samples have less than 8 bits
 };
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail
 
 #ifndef MILLRACE_COMPILED
 #include <millrace/image/png/impl/png_pixels.inl>

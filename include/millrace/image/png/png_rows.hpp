@@ -53,13 +53,13 @@ class png_rows {
   static constexpr std::size_t max_inflation = 1'032;   ///< 258 bytes of output per two bits of input
 
   struct reading {
-    bool to_the_end = false;    ///< whether check_end() will be called
+    bool to_the_end = false;   ///< whether check_end() will be called
     bool check_sums = true;
   };
   struct part {
     std::size_t row_bytes = 0;   ///< 1 or more
     std::size_t rows = 0;
-    unsigned pass = 0;           ///< 1 to 7 in an interlaced image, else 0; for messages
+    unsigned pass = 0;   ///< 1 to 7 in an interlaced image, else 0; for messages
   };
 
   png_rows() = default;
@@ -110,17 +110,17 @@ class png_rows {
   std::uint8_t* read_ = nullptr;
 
   part part_;
-  std::size_t row_ = 0;                              // number of delivered rows
+  std::size_t row_ = 0;   // number of delivered rows
   std::array<const std::uint8_t*, unfilter::max_rows> ready_{};
-  std::size_t ready_next_ = 0, ready_count_ = 0;     // next row in ready_, and its number of rows
-  const std::uint8_t* above_ = nullptr;              // the row above the next rows; zeros at the start
+  std::size_t ready_next_ = 0, ready_count_ = 0;   // next row in ready_, and its number of rows
+  const std::uint8_t* above_ = nullptr;            // the row above the next rows; zeros at the start
   bool above_in_window_ = false;
 
-  png_memory unfiltered_;                            // unfiltered rows, and one row of zeros
+  png_memory unfiltered_;   // unfiltered rows, and one row of zeros
   std::size_t max_unfiltered_ = 1, unfiltered_stride_ = 0, unfiltered_next_ = 0;
 };
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail
 
 #ifndef MILLRACE_COMPILED
 #include <millrace/image/png/impl/png_rows.inl>

@@ -28,4 +28,4 @@ inline bool copy_rgb_to_rgbx([[maybe_unused]] const std::uint8_t* from, [[maybe_
   return false;
 }
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail

@@ -29,7 +29,7 @@ struct filtered_row {
   std::size_t bytes = 0;
 };
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail
 
 #define MILLRACE_KERNELS <millrace/image/png/unfilter_body.inc>
 #include <millrace/simd/for_each_layer.inc>
@@ -136,4 +136,4 @@ class unfilter {
   [[maybe_unused]] bool vectors_;   // read only on x86-64 and aarch64
 };
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail

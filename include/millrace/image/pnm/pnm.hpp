@@ -39,7 +39,7 @@ struct pnm_header {
 /// complete.
 std::optional<pnm_header> read_pnm_header(std::span<const std::byte> file) noexcept;
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail
 
 namespace millrace { inline namespace MILLRACE_ABI {
 
@@ -53,13 +53,13 @@ namespace detail {
 /// Returns whether the bytes begin with a PGM or PPM signature.
 bool is_pnm(std::span<const std::byte> file) noexcept;
 
-}  // namespace detail
+}   // namespace detail
 
 /// Returns a plan of the full image in `data`. Reads only the header.
 /// Throws data_error if the bytes are not a PGM or PPM or are truncated, or if the image exceeds max_pixels.
 picture pnm(bytes data, const pnm_options& options = {});
 
-}}  // namespace millrace
+}}   // namespace millrace
 
 #ifndef MILLRACE_COMPILED
 #include <millrace/image/pnm/impl/pnm.inl>

@@ -34,15 +34,15 @@ struct picture_format {
   const char* name = "";   ///< the stage of its errors
   /// Renders jobs of this format.
   void (*render)(std::span<const picture_job> jobs, scratch& s) = nullptr;
-  bool has_alpha = false;        ///< whether the format supports values other than alpha_use::ignored
-  bool decodes_smaller = false;  ///< whether images of quality `fast` are decoded at a reduced size
+  bool has_alpha = false;         ///< whether the format supports values other than alpha_use::ignored
+  bool decodes_smaller = false;   ///< whether images of quality `fast` are decoded at a reduced size
 };
 
 /// The header of an image file, and how to render the file.
 struct picture_file {
   const picture_format* format = nullptr;
-  jpeg_header header{};    ///< width, height and orientation are set for all formats
-  jpeg_options options{};  ///< other formats use only the orientation and the pixel limit
+  jpeg_header header{};               ///< width, height and orientation are set for all formats
+  jpeg_options options{};             ///< other formats use only the orientation and the pixel limit
   std::uint32_t format_options = 0;   ///< options that only this format interprets
 };
 
@@ -60,4 +60,4 @@ constexpr std::optional<rgb_color> background_of(std::uint32_t number) noexcept 
                    static_cast<std::uint8_t>(number)};
 }
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail

@@ -30,10 +30,10 @@ struct picture_job {
   const bytes* data = nullptr;
   const jpeg_options* options = nullptr;
   const jpeg_header* header = nullptr;
-  std::uint32_t format_options = 0;   ///< options that only the format interprets
+  std::uint32_t format_options = 0;       ///< options that only the format interprets
   alpha_use alpha = alpha_use::ignored;   ///< other values only for formats with alpha
-  resize_plan plan{};       ///< crop and resize, in pixels of the decoded image
-  unsigned eighths = 8;     ///< size of the decoded image, in eighths of the stored size: 1, 2, 4 or 8
+  resize_plan plan{};                     ///< crop and resize, in pixels of the decoded image
+  unsigned eighths = 8;                   ///< size of the decoded image, in eighths of the stored size: 1, 2, 4 or 8
   pixel_target target{};
   const row_operation* operation = nullptr;   ///< runs on the rendered bytes; null for none
   std::optional<job_padding> padding{};       ///< the padding around the rendered image
@@ -70,7 +70,7 @@ void render_as_group(const Item& item, std::span<std::uint8_t> row, scratch& s) 
   all.render(s);
 }
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail
 
 #ifndef MILLRACE_COMPILED
 #include <millrace/image/render/impl/picture_job.inl>

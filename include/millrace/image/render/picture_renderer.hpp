@@ -134,9 +134,15 @@ class picture_renderer {
     const plane_box box = resize_source_box(job.plan, decoded_size(job));
     // libjpeg upsamples chroma by pairs of rows and reads the row below each pair. With more rows than libjpeg reads,
     // the built-in decoder might refuse a file needlessly. With fewer rows, it would miss damage that libjpeg detects.
-    return {.bytes = *job.data, .left = box.left, .top = box.top, .right = box.right, .bottom = box.bottom / 2 * 2 + 1,
-            .eighths = static_cast<int>(job.eighths), .entries = job.data->entries(),
-            .max_scans = job.options->limits.max_scans, .max_memory_bytes = job.options->limits.max_memory_bytes};
+    return {.bytes = *job.data,
+            .left = box.left,
+            .top = box.top,
+            .right = box.right,
+            .bottom = box.bottom / 2 * 2 + 1,
+            .eighths = static_cast<int>(job.eighths),
+            .entries = job.data->entries(),
+            .max_scans = job.options->limits.max_scans,
+            .max_memory_bytes = job.options->limits.max_memory_bytes};
   }
 
   void start(const picture_job& job) {
@@ -187,9 +193,9 @@ class picture_renderer {
   void decode_by_libjpeg(const picture_job& job, jpeg_refusal why, scratch& s) {
     try {
       if (job.options->decoder == picture_decoder::built_in)
-        throw data_error(std::string("the built-in decoder was requested but does not support this JPEG: ") +
-                             refusal_name(why),
-                         "Set jpeg_options::decoder to picture_decoder::automatic", {.stage = "jpeg"});
+        throw data_error(
+            std::string("the built-in decoder was requested but does not support this JPEG: ") + refusal_name(why),
+            "Set jpeg_options::decoder to picture_decoder::automatic", {.stage = "jpeg"});
       run_libjpeg(job);
       finisher_.finish(job, s);
     } catch (error& e) {
@@ -201,16 +207,22 @@ class picture_renderer {
   void run_libjpeg(const picture_job& job) {
     start(job);
     const picture_limits& most = job.options->limits;
-    libjpeg_.open(*job.data, {.max_scans = most.max_scans, .max_memory_bytes = most.max_memory_bytes,
-                              .accept_damaged = job.options->accept_damaged}, job.eighths);
+    libjpeg_.open(*job.data,
+                  {.max_scans = most.max_scans,
+                   .max_memory_bytes = most.max_memory_bytes,
+                   .accept_damaged = job.options->accept_damaged},
+                  job.eighths);
     if (libjpeg_.stored_width() != job.header->width || libjpeg_.stored_height() != job.header->height ||
         libjpeg_.components() != job.header->components) {
       libjpeg_.abandon();
       throw data_error("the JPEG has two different frame headers", "Fetch the file again, or leave the sample out",
                        {.stage = "jpeg"});
     }
-    libjpeg_.decode({.left = resizer_.columns().source_begin(), .top = resizer_.rows().source_begin(),
-                     .right = resizer_.columns().source_end(), .bottom = resizer_.rows().source_end()}, resizer_);
+    libjpeg_.decode({.left = resizer_.columns().source_begin(),
+                     .top = resizer_.rows().source_begin(),
+                     .right = resizer_.columns().source_end(),
+                     .bottom = resizer_.rows().source_end()},
+                    resizer_);
   }
 
   jpeg_plane_decoder planes_;
@@ -232,4 +244,4 @@ inline void render_jpegs(std::span<const picture_job> jobs, scratch& s) { s.get<
 /// The JPEG format for image plans.
 inline constexpr picture_format jpeg_format{.name = "jpeg", .render = render_jpegs, .decodes_smaller = true};
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail

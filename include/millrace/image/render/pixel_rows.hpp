@@ -55,7 +55,7 @@ void render_rows(const picture_job& job, pixel_rows& rows, scratch& s);
 /// Renders each job from the rows of its file. Counts the jobs that used the decoded rows of another job.
 void render_each(std::span<const picture_job> jobs, row_decoder& from, scratch& s);
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail
 
 #ifndef MILLRACE_COMPILED
 #include <millrace/image/render/impl/pixel_rows.inl>

@@ -37,7 +37,7 @@ class row_finisher {
   std::vector<std::uint8_t> rendered_;   // an image that must be copied into its padding
 };
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail
 
 #ifndef MILLRACE_COMPILED
 #include <millrace/image/render/impl/row_finisher.inl>

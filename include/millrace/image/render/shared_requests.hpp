@@ -50,8 +50,8 @@ class shared_requests {
     };
     const auto it = std::find_if(files_.begin(), files_.end(), is_same);
     if (it == files_.end()) {
-      files_.push_back({.box = request, .size = decoded, .separate_time = time_of(request, decoded), .first = job,
-                        .last = job});
+      files_.push_back(
+          {.box = request, .size = decoded, .separate_time = time_of(request, decoded), .first = job, .last = job});
       return;
     }
     it->box.left = std::min(it->box.left, request.left);
@@ -128,4 +128,4 @@ class shared_requests {
   std::vector<first_job> first_;
 };
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail

@@ -71,7 +71,11 @@ class basic_plane_resizer {
     input_.resize(std::max(input_.size(), 12 * input_bytes_));
     pixels_.resize(std::max(pixels_.size(), 4 * input_bytes_));
     input_rows_ = 0;
-    main_.start({.rows = rows_, .columns = columns_, .origin = left, .first_row = rows_.source_begin(), .planes = 3,
+    main_.start({.rows = rows_,
+                 .columns = columns_,
+                 .origin = left,
+                 .first_row = rows_.source_begin(),
+                 .planes = 3,
                  .flipped = job_.plan.columns.flipped});
   }
   bool wants_rows() const noexcept { return next_output_ < outputs_; }
@@ -113,8 +117,11 @@ class basic_plane_resizer {
   void render_exact(const jpeg_planes& planes) {
     const auto down = static_cast<std::size_t>(planes.vertical_sampling);
     color_.start(planes, columns_.source_begin(), columns_.source_end());
-    main_.start({.rows = rows_, .columns = columns_, .origin = color_.left(),
-                 .first_row = rows_.source_begin() / down * down, .planes = 3,
+    main_.start({.rows = rows_,
+                 .columns = columns_,
+                 .origin = color_.left(),
+                 .first_row = rows_.source_begin() / down * down,
+                 .planes = 3,
                  .flipped = job_.plan.columns.flipped});
     for (; next_output_ < outputs_; ++next_output_) {
       while (!main_.ready(next_output_)) {
@@ -151,10 +158,13 @@ class basic_plane_resizer {
     }
     for (std::size_t c = 1; c < 3; ++c) plane_[c].set(planes.component[c]);
     chroma_top_ = static_cast<std::size_t>(planes.top / planes.vertical_sampling);
-    chroma_.start({.rows = *taps[0], .columns = *taps[1],
+    chroma_.start({.rows = *taps[0],
+                   .columns = *taps[1],
                    .origin = static_cast<std::size_t>(planes.left / planes.horizontal_sampling),
-                   .first_row = taps[0]->source_begin(), .planes = 2,
-                   .flipped = job_.plan.columns.flipped, .offset = -(128 << 7)});
+                   .first_row = taps[0]->source_begin(),
+                   .planes = 2,
+                   .flipped = job_.plan.columns.flipped,
+                   .offset = -(128 << 7)});
     for (; next_output_ < outputs_; ++next_output_) {
       top_up_luma();
       while (!chroma_.ready(next_output_)) {
@@ -171,8 +181,12 @@ class basic_plane_resizer {
   void start_luma(const jpeg_planes& planes) {
     plane_[0].set(planes.component[0]);
     luma_top_ = static_cast<std::size_t>(planes.top);
-    main_.start({.rows = rows_, .columns = columns_, .origin = static_cast<std::size_t>(planes.left),
-                 .first_row = rows_.source_begin(), .planes = 1, .flipped = job_.plan.columns.flipped});
+    main_.start({.rows = rows_,
+                 .columns = columns_,
+                 .origin = static_cast<std::size_t>(planes.left),
+                 .first_row = rows_.source_begin(),
+                 .planes = 1,
+                 .flipped = job_.plan.columns.flipped});
   }
 
   void top_up_luma() noexcept {
@@ -200,15 +214,18 @@ class basic_plane_resizer {
       return;
     }
     auto* pixels = static_cast<std::uint8_t*>(job_.target.data);
-    if (straight_) return blend({.bytes = pixels + 3 * row * row_pixels_, .columns = width_, .streams = streams_,
-                                 .three_way_logic = three_way_logic_, .wide_vectors = wide_vectors_});
+    if (straight_)
+      return blend({.bytes = pixels + 3 * row * row_pixels_,
+                    .columns = width_,
+                    .streams = streams_,
+                    .three_way_logic = three_way_logic_,
+                    .wide_vectors = wide_vectors_});
     blend({.bytes = line_.data(), .columns = width_});
     if (!job_.plan.transposed) {
       std::memcpy(pixels + 3 * row * row_pixels_, line_.data(), 3 * width_);
       return;
     }
-    for (std::size_t x = 0; x < width_; ++x)
-      std::memcpy(pixels + 3 * (x * row_pixels_ + row), line_.data() + 3 * x, 3);
+    for (std::size_t x = 0; x < width_; ++x) std::memcpy(pixels + 3 * (x * row_pixels_ + row), line_.data() + 3 * x, 3);
   }
 
   template <class T>
@@ -218,7 +235,8 @@ class basic_plane_resizer {
       const std::uint8_t* line = line_.data() + c * line_bytes_;
       const number_scale s{.scale = job_.target.scale[c], .bias = job_.target.bias[c], .streams = streams_};
       if (!job_.plan.transposed) Kernels::numbers::write(line, width_, plane + row * width_, s);
-      else for (std::size_t x = 0; x < width_; ++x) portable_numbers::write(line + x, 1, plane + x * outputs_ + row, s);
+      else
+        for (std::size_t x = 0; x < width_; ++x) portable_numbers::write(line + x, 1, plane + x * outputs_ + row, s);
     }
   }
 
@@ -250,6 +268,6 @@ struct portable_plane_kernels {
   using numbers = portable_numbers;
 };
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail
 
 #include <millrace/simd/precise_end.inc>

@@ -26,14 +26,12 @@ struct column_plan {
   const tap_table& taps;
   std::size_t origin = 0;   ///< source column of a row's first sample
   bool flipped = false;
-  bool wide = false;        ///< run_wide() will be called instead of run()
+  bool wide = false;           ///< run_wide() will be called instead of run()
   bool wide_vectors = false;   ///< allows registers of 512 bits: cpu_has_wide_vectors()
 
   /// Returns the index in `taps` for the output at this position. The index differs from the position if the result is
   /// flipped.
-  std::size_t source_of(std::size_t output) const noexcept {
-    return flipped ? taps.outputs() - 1 - output : output;
-  }
+  std::size_t source_of(std::size_t output) const noexcept { return flipped ? taps.outputs() - 1 - output : output; }
   /// Returns the first sample of the output at this position. For positions beyond the end, returns the first sample of
   /// the last output.
   std::size_t first_of(std::size_t output) const noexcept {
@@ -114,9 +112,8 @@ class portable_columns {
     for (std::size_t o = 0; o < outputs; ++o) {
       const std::size_t from = plan.source_of(o);
       first_[o] = plan.first_of(o);
-      for_column_weights(plan.taps, from, [&](std::size_t k, int w) {
-        weights_[o * taps_ + k] = static_cast<std::int16_t>(w);
-      });
+      for_column_weights(plan.taps, from,
+                         [&](std::size_t k, int w) { weights_[o * taps_ + k] = static_cast<std::int16_t>(w); });
       counts_[o] = plan.taps.count(from);
     }
   }
@@ -151,4 +148,4 @@ class portable_columns {
   std::vector<std::int16_t> weights_;
 };
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail

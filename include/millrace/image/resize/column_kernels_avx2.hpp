@@ -161,8 +161,8 @@ class avx2_columns {
   /// Writes the bytes of each output's four weights: the first two of all outputs to to[0], the last two to to[1].
   static void put_pairs(__m256i first, __m256i second, std::int8_t (&to)[2][64], std::size_t lane) noexcept {
     const __m256i bytes = _mm256_packs_epi16(first, second);   // outputs 0, 1, 4, 5 and 2, 3, 6, 7
-    const __m256i by_pairs = _mm256_setr_epi8(0, 1, 4, 5, 8, 9, 12, 13, 2, 3, 6, 7, 10, 11, 14, 15,
-                                              0, 1, 4, 5, 8, 9, 12, 13, 2, 3, 6, 7, 10, 11, 14, 15);
+    const __m256i by_pairs = _mm256_setr_epi8(0, 1, 4, 5, 8, 9, 12, 13, 2, 3, 6, 7, 10, 11, 14, 15, 0, 1, 4, 5, 8, 9,
+                                              12, 13, 2, 3, 6, 7, 10, 11, 14, 15);
     const __m256i in_order = _mm256_permutevar8x32_epi32(_mm256_shuffle_epi8(bytes, by_pairs),
                                                          _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7));
     _mm_store_si128(reinterpret_cast<__m128i*>(to[0] + 16 * lane), _mm256_castsi256_si128(in_order));
@@ -236,7 +236,7 @@ class avx2_columns {
   template <int Pairs, bool OneWindow, bool Centred>
   void run_short(const column_rows& r) const noexcept {
     const std::uint8_t *const row0 = r.rows[0], *const row1 = r.rows[1], *const row2 = r.rows[2],
-                       *const row3 = r.rows[3];
+                              *const row3 = r.rows[3];
     std::int16_t* out = r.out;
     const std::size_t stride = r.stride;
     const __m256i offset = _mm256_set1_epi16(static_cast<short>(r.offset));
@@ -349,7 +349,7 @@ class avx2_columns {
   long_column_taps long_;
 };
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail
 
 #include <millrace/simd/avx2_end.inc>
 

@@ -224,7 +224,7 @@ class neon_columns {
     const tap_pair* pair = weights_.data();
     const std::size_t pairs = taps == 0 ? pairs_ : (taps + 1) / 2, stride = r.stride;
     const std::uint8_t *const row0 = r.rows[0], *const row1 = r.rows[1], *const row2 = r.rows[2],
-                       *const row3 = r.rows[3];
+                              *const row3 = r.rows[3];
     const int16x8_t offset = vdupq_n_s16(static_cast<std::int16_t>(r.offset));
     const bool centered = r.offset != 0, clamps = clamps_;
     std::int16_t* out = r.out;
@@ -292,8 +292,8 @@ class neon_columns {
           for (std::size_t k = 0; k < count; ++k) sums[j][k] = sum_of_16(sums[j][k], rows[k] + at, weights);
       }
       for (std::size_t k = 0; k < count; ++k) {
-        int16x4_t words = vqrshrn_n_s32(vpaddq_s32(vpaddq_s32(sums[0][k], sums[1][k]),
-                                                   vpaddq_s32(sums[2][k], sums[3][k])), bits);
+        int16x4_t words = vqrshrn_n_s32(
+            vpaddq_s32(vpaddq_s32(sums[0][k], sums[1][k]), vpaddq_s32(sums[2][k], sums[3][k])), bits);
         if (to.clamps)
           words = vmin_s16(vmax_s16(words, vdup_n_s16(0)), vdup_n_s16(static_cast<std::int16_t>(largest_column_sum)));
         vst1_s16(out + k * to.stride + block, vadd_s16(words, vdup_n_s16(static_cast<std::int16_t>(to.offset))));
@@ -310,7 +310,7 @@ class neon_columns {
   long_column_taps long_;
 };
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail
 
 #include <millrace/simd/neon_end.inc>
 

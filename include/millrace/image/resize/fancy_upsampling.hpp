@@ -45,8 +45,8 @@ struct portable_upsampling {
   }
 
   /// Computes the sums of the four pixel rows in the middle of four consecutive chroma rows.
-  static void sum_four_rows(const std::uint8_t* const (&rows)[4], std::size_t count, std::int16_t* const (&sums)[4])
-      noexcept {
+  static void sum_four_rows(const std::uint8_t* const (&rows)[4], std::size_t count,
+                            std::int16_t* const (&sums)[4]) noexcept {
     for (std::size_t k = 0; k < 4; ++k) sum_rows(rows[1 + k / 2], rows[k / 2 + k % 2 * 2], count, sums[k]);
   }
 
@@ -85,4 +85,4 @@ struct portable_upsampling {
   }
 };
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail

@@ -108,19 +108,19 @@ class avx512_medium_columns {
     }
     // The mask of ones changes nothing, but g++ 12 warns about the plain intrinsics.
     result = {{_mm512_maskz_srai_epi32(0xffff, sum_a, 6), _mm512_maskz_srai_epi32(0xffff, sum_b, 6),
-             _mm512_maskz_srai_epi32(0xffff, sum_c, 6), _mm512_maskz_srai_epi32(0xffff, sum_d, 6)}};
+               _mm512_maskz_srai_epi32(0xffff, sum_c, 6), _mm512_maskz_srai_epi32(0xffff, sum_d, 6)}};
   }
 
   /// The permutation that joins two registers of 16 sums in the order of avx2_columns.
-  alignas(64) static constexpr std::uint16_t crossed[32] = {
-      0,  2,  4,  6,  8,  10, 12, 14, 32, 34, 36, 38, 40, 42, 44, 46,
-      16, 18, 20, 22, 24, 26, 28, 30, 48, 50, 52, 54, 56, 58, 60, 62};
+  alignas(64) static constexpr std::uint16_t crossed[32] = {0,  2,  4,  6,  8,  10, 12, 14, 32, 34, 36,
+                                                            38, 40, 42, 44, 46, 16, 18, 20, 22, 24, 26,
+                                                            28, 30, 48, 50, 52, 54, 56, 58, 60, 62};
 
   std::size_t pairs_ = 1;
   aligned_vector<group> groups_;
 };
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail
 
 #include <millrace/simd/avx2_end.inc>
 

@@ -55,6 +55,6 @@ struct portable_numbers {
   static void finish_streaming() noexcept {}
 };
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail
 
 #include <millrace/simd/precise_end.inc>

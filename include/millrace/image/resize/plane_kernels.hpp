@@ -46,6 +46,6 @@ struct vector_plane_kernels {
   using numbers = word_layer::numbers;
 };
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail
 
 #endif

@@ -34,8 +34,8 @@ struct resample_options {
   std::size_t origin = 0;
   std::size_t first_row = 0;   ///< first row that will be pushed; at most rows.source_begin()
   std::size_t planes = 1;
-  bool flipped = false;        ///< whether the columns are flipped
-  int offset = 0;              ///< added to each value, in 128ths
+  bool flipped = false;   ///< whether the columns are flipped
+  int offset = 0;         ///< added to each value, in 128ths
 };
 
 /// Four rows of each of up to three planes.
@@ -57,7 +57,10 @@ class basic_plane_resampler {
     way_ = o.rows.max_count() <= max_row_taps ? way::ring : o.rows.overshoots() ? way::lines_added : way::rows_added;
     const bool sums_first = way_ == way::rows_added;
     skip_ = sums_first ? o.columns.source_begin() - o.origin : 0;
-    columns_.build({.taps = o.columns, .origin = o.origin + skip_, .flipped = o.flipped, .wide = sums_first,
+    columns_.build({.taps = o.columns,
+                    .origin = o.origin + skip_,
+                    .flipped = o.flipped,
+                    .wide = sums_first,
                     .wide_vectors = wide_vectors_});
     line_ = columns_.padded();
     next_output_ = 0;
@@ -169,7 +172,10 @@ class basic_plane_resampler {
   }
 
   void add_rows(std::size_t o, const row_use& use, const pushed_rows& pushed) noexcept {
-    row_addition a{.rows = {}, .weights = {}, .count = width_, .begins = use.begins,
+    row_addition a{.rows = {},
+                   .weights = {},
+                   .count = width_,
+                   .begins = use.begins,
                    .finished = use.ends ? wide_.data() : nullptr};
     std::copy_n(use.weights, rows_at_once, a.weights);
     for (std::size_t p = 0; p < planes_; ++p) {
@@ -185,8 +191,11 @@ class basic_plane_resampler {
   void add_lines(std::size_t o, const row_use& use, std::size_t plane) noexcept {
     const std::size_t place = place_of(o) * planes_ + plane;
     const std::int16_t* const lines = wide_.data();
-    line_addition a{.rows = {lines, lines + line_, lines + 2 * line_, lines + 3 * line_}, .weights = {},
-                    .count = line_, .sums = sums_.data() + place * padded_width_, .begins = use.begins,
+    line_addition a{.rows = {lines, lines + line_, lines + 2 * line_, lines + 3 * line_},
+                    .weights = {},
+                    .count = line_,
+                    .sums = sums_.data() + place * padded_width_,
+                    .begins = use.begins,
                     .finished = use.ends ? ring_.data() + place * line_ : nullptr};
     std::copy_n(use.weights, rows_at_once, a.weights);
     Kernels::rows::add_lines(a);
@@ -203,4 +212,4 @@ class basic_plane_resampler {
   std::vector<std::int32_t> sums_;
 };
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail

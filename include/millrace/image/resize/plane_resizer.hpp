@@ -56,4 +56,4 @@ using plane_resizer = basic_plane_resizer<portable_plane_kernels>;
 
 #endif
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail

@@ -210,8 +210,10 @@ constexpr source_span span_of(const plan_axis& axis) noexcept {
 constexpr plane_box resize_source_box(const resize_plan& plan, const plane_size& image) noexcept {
   const source_span across = span_of(plan.columns), down = span_of(plan.rows);
   const auto before = [](std::size_t x) { return x == 0 ? x : x - 1; };
-  return {.left = before(across.begin), .top = before(down.begin),
-          .right = std::min(across.end + 1, image.width), .bottom = std::min(down.end + 1, image.height)};
+  return {.left = before(across.begin),
+          .top = before(down.begin),
+          .right = std::min(across.end + 1, image.width),
+          .bottom = std::min(down.end + 1, image.height)};
 }
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail

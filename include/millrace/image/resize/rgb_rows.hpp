@@ -135,8 +135,11 @@ class basic_rgb_rows {
     const std::size_t from_left = left_ - static_cast<std::size_t>(planes_.left);
     for (std::size_t k = 0; k < rows_at_once; ++k) {
       std::uint8_t* const red = writable(0, k);
-      Kernels::color_half({.luma = luma[k] + from_left, .blue = sums_of(2 * k), .red = sums_of(2 * k + 1),
-                           .count = count_, .wide_vectors = wide_vectors_,
+      Kernels::color_half({.luma = luma[k] + from_left,
+                           .blue = sums_of(2 * k),
+                           .red = sums_of(2 * k + 1),
+                           .count = count_,
+                           .wide_vectors = wide_vectors_,
                            .rgb = {red, red + rows_at_once * row_bytes_, red + 2 * rows_at_once * row_bytes_}});
     }
   }
@@ -147,17 +150,22 @@ class basic_rgb_rows {
     std::uint8_t* const rgb[3] = {writable(0, k), writable(1, k), writable(2, k)};
     if (repeats_ && half_width_) return compute_repeated(luma_row(y), own, rgb);
     if (half_width_)
-      return Kernels::color_half({.luma = luma_row(y), .blue = sum(0, own), .red = sum(1, own), .count = count_,
-                                  .even_bias = 4, .odd_bias = 8, .wide_vectors = wide_vectors_,
+      return Kernels::color_half({.luma = luma_row(y),
+                                  .blue = sum(0, own),
+                                  .red = sum(1, own),
+                                  .count = count_,
+                                  .even_bias = 4,
+                                  .odd_bias = 8,
+                                  .wide_vectors = wide_vectors_,
                                   .rgb = {rgb[0], rgb[1], rgb[2]}});
     const bool uses_row_above = in_region % 2 == 0;
     const std::size_t other = !uses_row_above ? own + 1 : own == 0 ? 0 : own - 1;
     const std::uint8_t* chroma[2];
     for (std::size_t c = 0; c < 2; ++c)
-      chroma[c] = half_height_ && !repeats_ ? blended(c, own, other, uses_row_above ? 1 : 2) :
-                                              plane_[1 + c].row(own) + chroma_left();
-    Kernels::color_full({.luma = luma_row(y), .blue = chroma[0], .red = chroma[1], .count = count_,
-                         .rgb = {rgb[0], rgb[1], rgb[2]}});
+      chroma[c] = half_height_ && !repeats_ ? blended(c, own, other, uses_row_above ? 1 : 2)
+                                            : plane_[1 + c].row(own) + chroma_left();
+    Kernels::color_full(
+        {.luma = luma_row(y), .blue = chroma[0], .red = chroma[1], .count = count_, .rgb = {rgb[0], rgb[1], rgb[2]}});
   }
 
   std::size_t chroma_left() const noexcept {
@@ -181,9 +189,7 @@ class basic_rgb_rows {
     sums[end] = sums[end - 1];
   }
 
-  std::int16_t* sums_of(std::size_t row) noexcept {
-    return sums_.data() + row * sums_stride_ + sums_margin / 2;
-  }
+  std::int16_t* sums_of(std::size_t row) noexcept { return sums_.data() + row * sums_stride_ + sums_margin / 2; }
 
   /// Returns the samples, times four, of a chroma row that is not subsampled vertically.
   const std::int16_t* sum(std::size_t c, std::size_t own) noexcept {
@@ -207,7 +213,10 @@ class basic_rgb_rows {
     for (std::size_t c = 0; c < 2; ++c)
       for (std::size_t x = 0; x < count_; ++x)
         chroma_[c * row_bytes_ + x] = plane_[1 + c].row(own)[chroma_left() + x / 2];
-    Kernels::color_full({.luma = luma, .blue = chroma_.data(), .red = chroma_.data() + row_bytes_, .count = count_,
+    Kernels::color_full({.luma = luma,
+                         .blue = chroma_.data(),
+                         .red = chroma_.data() + row_bytes_,
+                         .count = count_,
                          .rgb = {rgb[0], rgb[1], rgb[2]}});
   }
 
@@ -220,4 +229,4 @@ class basic_rgb_rows {
   std::vector<std::int16_t> sums_;
 };
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail

@@ -47,11 +47,11 @@ struct row_taps {
 struct row_output {
   std::uint8_t* bytes = nullptr;   ///< one row, with space for the columns, padded to a multiple of columns_at_once
   std::size_t columns = 0;
-  bool planar = false;           ///< whether the row has three planes; if false, R, G, B of each column are adjacent
-  std::size_t plane_bytes = 0;   ///< distance between the planes of a planar row
-  bool streams = false;          ///< stores bypass the cache; `bytes` is aligned to 32, columns a multiple of 32
-  bool three_way_logic = false;  ///< allows instructions for three-way logic; the bytes are the same
-  bool wide_vectors = false;     ///< allows registers of 512 bits: cpu_has_wide_vectors()
+  bool planar = false;            ///< whether the row has three planes; if false, R, G, B of each column are adjacent
+  std::size_t plane_bytes = 0;    ///< distance between the planes of a planar row
+  bool streams = false;           ///< stores bypass the cache; `bytes` is aligned to 32, columns a multiple of 32
+  bool three_way_logic = false;   ///< allows instructions for three-way logic; the bytes are the same
+  bool wide_vectors = false;      ///< allows registers of 512 bits: cpu_has_wide_vectors()
 };
 
 /// Four source rows to add to the sums of one output row.
@@ -79,10 +79,10 @@ struct row_weights {
   static constexpr std::int16_t rgb(int weight) noexcept {
     return static_cast<std::int16_t>(std::min(2 * weight, 32'767));
   }
-  static constexpr std::int16_t blue(int weight) noexcept {    // 1.772 / 2, from 14 to 15 bits
+  static constexpr std::int16_t blue(int weight) noexcept {   // 1.772 / 2, from 14 to 15 bits
     return static_cast<std::int16_t>((weight * 58'064 + 16'384) >> 15);
   }
-  static constexpr std::int16_t red(int weight) noexcept {     // 1.402 / 2
+  static constexpr std::int16_t red(int weight) noexcept {   // 1.402 / 2
     return static_cast<std::int16_t>((weight * 45'940 + 16'384) >> 15);
   }
   static constexpr std::int16_t green_of_blue = 6'364, green_of_red = 16'691;
@@ -153,4 +153,4 @@ struct portable_rows {
   }
 };
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail

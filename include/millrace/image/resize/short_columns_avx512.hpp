@@ -53,7 +53,7 @@ struct avx512_short_columns {
   template <int Pairs, bool Centered>
   static void run(std::span<const short_column_group> groups, const column_rows& r) noexcept {
     const std::uint8_t *const row0 = r.rows[0], *const row1 = r.rows[1], *const row2 = r.rows[2],
-                       *const row3 = r.rows[3];
+                              *const row3 = r.rows[3];
     std::int16_t* out = r.out;
     const std::size_t stride = r.stride;
     const __m512i rounds = _mm512_set1_epi16(512), offset = _mm512_set1_epi16(static_cast<short>(r.offset));
@@ -96,7 +96,7 @@ struct avx512_short_columns {
   }
 };
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail
 
 #include <millrace/simd/avx2_end.inc>
 

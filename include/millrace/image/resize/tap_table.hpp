@@ -37,8 +37,8 @@ class cubic_kernel {
   /// Returns the weight; 2^31 represents 1. `distance` is at least 0 and below two pixels.
   constexpr std::int64_t weight(std::int64_t distance) const noexcept {
     constexpr std::int64_t one = std::int64_t{1} << fraction_bits;
-    const auto x = static_cast<std::int64_t>(
-        (wide{static_cast<std::uint64_t>(distance) << shift_} * reciprocal_) >> (102 - fraction_bits));
+    const auto x = static_cast<std::int64_t>((wide{static_cast<std::uint64_t>(distance) << shift_} * reciprocal_) >>
+                                             (102 - fraction_bits));
     // Twice the weight, with three times the fraction bits of x.
     const std::int64_t twice = x < one ? (3 * x - 5 * one) * x * x + 2 * one * one * one
                                        : (one - x) * (2 * one - x) * (2 * one - x);
@@ -84,14 +84,15 @@ class tap_table {
     tap_window t(axis);
     const auto most = static_cast<std::size_t>(t.max_taps());
     if (running_.size() < most) running_.resize(most);
-    if (overshoots_) add_outputs(axis, t, [this, cubic = cubic_kernel(t.reach / 2)](const tap_window& now) {
-      add_cubic_output(now, cubic);
-    });
-    else if (axis.filter == resize_filter::opencv_linear) add_outputs(axis, t, [this](tap_window now) {
-      // Beyond the centers of the outermost pixels, the nearest pixel is repeated.
-      now.center = std::clamp(now.center, now.at, (2 * now.end - 1) * now.step);
-      add_output(now);
-    });
+    if (overshoots_)
+      add_outputs(axis, t,
+                  [this, cubic = cubic_kernel(t.reach / 2)](const tap_window& now) { add_cubic_output(now, cubic); });
+    else if (axis.filter == resize_filter::opencv_linear)
+      add_outputs(axis, t, [this](tap_window now) {
+        // Beyond the centers of the outermost pixels, the nearest pixel is repeated.
+        now.center = std::clamp(now.center, now.at, (2 * now.end - 1) * now.step);
+        add_output(now);
+      });
     else add_outputs(axis, t, [this](const tap_window& now) { add_output(now); });
   }
 
@@ -132,7 +133,7 @@ class tap_table {
     constexpr std::size_t places = few_outputs * padded_count;
     while (weights_.size() < used_ + places || first_.size() < outputs_ + few_outputs) grow(places);
     const few_places memory{first_.data() + outputs_, count_.data() + outputs_, weights_at_.data() + outputs_,
-                          weights_.data() + used_, used_};
+                            weights_.data() + used_, used_};
     outputs_ += outputs;
     used_ += outputs * padded_count;
     max_count_ = std::max(max_count_, most);
@@ -206,8 +207,9 @@ class tap_table {
     std::int16_t* const weights = append(static_cast<std::size_t>(t.start), count);
     std::int64_t before = 0;
     for (std::size_t k = 0; k + 1 < count; ++k) {
-      const std::int64_t upto =
-          ((static_cast<std::int64_t>(running[k]) >> shift) * reciprocal + (std::int64_t{1} << 31)) >> 32;
+      const std::int64_t upto = ((static_cast<std::int64_t>(running[k]) >> shift) * reciprocal +
+                                 (std::int64_t{1} << 31)) >>
+                                32;
       weights[k] = static_cast<std::int16_t>(upto - before);
       before = upto;
     }
@@ -257,4 +259,4 @@ inline void compose_chroma(const tap_table& luma, std::size_t extent, tap_table&
   }
 }
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail

@@ -18,23 +18,23 @@ namespace millrace { inline namespace MILLRACE_ABI {
 /// The reason why the built-in decoder does not decode an image; libjpeg decodes it instead, and may report an error.
 enum class jpeg_refusal : std::uint8_t {
   none,
-  not_asked,         ///< the user requested libjpeg
-  scaled,            ///< a size other than 1/8, 2/8, 4/8 or 8/8 of the stored size
-  machine,           ///< a processor that the decoder does not support
-  not_a_jpeg,        ///< not a JPEG, or cut short within its header
-  process,           ///< arithmetic, lossless, hierarchical
-  precision,         ///< samples that do not have 8 bits, or 16-bit quantizers
-  components,        ///< a number of components other than 1 or 3
-  sampling,          ///< other than 4:4:4, 4:2:2, 4:4:0 or 4:2:0
-  several_scans,     ///< more than one scan
+  not_asked,        ///< the user requested libjpeg
+  scaled,           ///< a size other than 1/8, 2/8, 4/8 or 8/8 of the stored size
+  machine,          ///< a processor that the decoder does not support
+  not_a_jpeg,       ///< not a JPEG, or cut short within its header
+  process,          ///< arithmetic, lossless, hierarchical
+  precision,        ///< samples that do not have 8 bits, or 16-bit quantizers
+  components,       ///< a number of components other than 1 or 3
+  sampling,         ///< other than 4:4:4, 4:2:2, 4:4:0 or 4:2:0
+  several_scans,    ///< more than one scan
   colors,           ///< RGB, or possibly not YCbCr
-  unusual_header,    ///< rare markers or fields, or markers that libjpeg warns about
-  tables,            ///< missing or invalid tables
-  damaged,           ///< bad codes, short data, a missing marker, bytes between restart intervals
-  wild_values,       ///< impossible coefficients, on which decoders overflow in different ways
-  progressive,       ///< a progressive file; progressive_decoder.hpp decodes it, not the baseline decoder
-  unrefined,         ///< progressive, and some coefficient bits are in no scan; libjpeg smooths such images
-  limits             ///< progressive, and exceeds the maximum number of scans or the memory limit
+  unusual_header,   ///< rare markers or fields, or markers that libjpeg warns about
+  tables,           ///< missing or invalid tables
+  damaged,          ///< bad codes, short data, a missing marker, bytes between restart intervals
+  wild_values,      ///< impossible coefficients, on which decoders overflow in different ways
+  progressive,      ///< a progressive file; progressive_decoder.hpp decodes it, not the baseline decoder
+  unrefined,        ///< progressive, and some coefficient bits are in no scan; libjpeg smooths such images
+  limits            ///< progressive, and exceeds the maximum number of scans or the memory limit
 };
 
 namespace detail {
@@ -45,9 +45,9 @@ constexpr event_name event_of(jpeg_refusal why) noexcept {
 }
 static_assert(static_cast<std::size_t>(event_of(jpeg_refusal::limits)) + 1 == event_texts.size());
 
-}  // namespace detail
+}   // namespace detail
 
 /// Returns the name of the reason, for messages.
 constexpr const char* refusal_name(jpeg_refusal why) noexcept { return detail::libjpeg_reason(detail::event_of(why)); }
 
-}}  // namespace millrace
+}}   // namespace millrace

@@ -14,10 +14,10 @@ namespace millrace { inline namespace MILLRACE_ABI {
 
 /// The source of the pixels around an image.
 enum class padding_mode : std::uint8_t {
-  constant,    ///< one color
-  edge,        ///< the nearest pixel of the image
-  reflect,     ///< the image mirrored at the centers of its outermost pixels, which are not repeated
-  symmetric    ///< the image mirrored at its edges, so that the outermost pixels are repeated
+  constant,   ///< one color
+  edge,       ///< the nearest pixel of the image
+  reflect,    ///< the image mirrored at the centers of its outermost pixels, which are not repeated
+  symmetric   ///< the image mirrored at its edges, so that the outermost pixels are repeated
 };
 
 namespace detail {
@@ -33,6 +33,6 @@ constexpr std::int64_t padded_pixel(padding_mode mode, std::int64_t position, st
   return in_period < count ? in_period : period - repeated - in_period;
 }
 
-}  // namespace detail
+}   // namespace detail
 
-}}  // namespace millrace
+}}   // namespace millrace

@@ -51,7 +51,9 @@ inline affine_map rotation_of(double degrees, affine_size size) noexcept {
   double angle = std::fmod(degrees, 360.0);   // exact
   if (angle < 0) angle += 360.0;
   const auto [sine, cosine] = sine_and_cosine_of(angle * 0.017453292519943295);
-  affine_map map{.xx = with_15_digits(cosine), .xy = -with_15_digits(sine), .yx = with_15_digits(sine),
+  affine_map map{.xx = with_15_digits(cosine),
+                 .xy = -with_15_digits(sine),
+                 .yx = with_15_digits(sine),
                  .yy = with_15_digits(cosine)};
   const double middle = static_cast<double>(size.width) / 2, center = static_cast<double>(size.height) / 2;
   const double x0 = map.x(-middle, -center), y0 = map.y(-middle, -center);
@@ -67,6 +69,6 @@ inline affine_map shear_y_of(double factor) noexcept { return {.yx = factor}; }
 /// Returns the map of a translation to the right and down, in pixels.
 inline affine_map translation_of(double right, double down) noexcept { return {.x0 = -right, .y0 = -down}; }
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail
 
 #include <millrace/simd/precise_end.inc>

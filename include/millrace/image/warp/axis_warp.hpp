@@ -100,8 +100,12 @@ class axis_warp {
   static void for_each_line(const warp_source& from, const rgb_pixels& p, const affine_map& map, const rgb_color& fill,
                             const Work& work) {
     for (std::size_t y = 0; y < p.height; ++y) {
-      warp_line line{.source = from, .map = map, .middle = static_cast<double>(y) + 0.5, .end = p.width,
-                     .to = p.row(y), .fill = fill};
+      warp_line line{.source = from,
+                     .map = map,
+                     .middle = static_cast<double>(y) + 0.5,
+                     .end = p.width,
+                     .to = p.row(y),
+                     .fill = fill};
       keep_inside(line);
       fill_pixels(line.to, line.begin, fill);
       fill_pixels(line.to + 3 * line.end, p.width - line.end, fill);
@@ -130,8 +134,11 @@ class axis_warp {
         number(-margin)[k] = from.at(0, y)[k % 3];
         number(from.width)[k] = from.at(from.width - 1, y)[k % 3];
       }
-      mix(line, {.before = number(first - 1), .own = number(first), .next = number(first + 1),
-                 .last = number(first + 2), .weight_mask = axis_tap_row::fewest_weights - 1,
+      mix(line, {.before = number(first - 1),
+                 .own = number(first),
+                 .next = number(first + 1),
+                 .last = number(first + 2),
+                 .weight_mask = axis_tap_row::fewest_weights - 1,
                  .error = distance.is_short(cubic_) ? -1 : axis_tap_error});
     });
   }
@@ -172,7 +179,10 @@ class axis_warp {
           taps::widen(from.at(static_cast<std::ptrdiff_t>(run.begin), next_row + run.down), 3 * run.count,
                       numbers_of(next_row) + 3 * run.begin);
       const auto number = [&](std::ptrdiff_t row) { return numbers_of(row) + 3 * line.begin; };
-      mix(line, {.before = number(y - 1), .own = number(y), .next = number(y + 1), .last = number(y + 2),
+      mix(line, {.before = number(y - 1),
+                 .own = number(y),
+                 .next = number(y + 1),
+                 .last = number(y + 2),
                  .error = all_short_ ? -1 : axis_tap_error});
     });
     return true;
@@ -184,6 +194,6 @@ class axis_warp {
   std::vector<run_of_columns> runs_;
 };
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail
 
 #include <millrace/simd/precise_end.inc>

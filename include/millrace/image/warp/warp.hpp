@@ -35,7 +35,8 @@ class warp {
     if (p.count() == 0) return;
     source_.assign(p.data, p.data + p.bytes());
     source_.resize(p.bytes() + 7);   // ten bytes are readable at the last pixel
-    from_ = warp_source{.data = source_.data(), .width = static_cast<std::ptrdiff_t>(p.width),
+    from_ = warp_source{.data = source_.data(),
+                        .width = static_cast<std::ptrdiff_t>(p.width),
                         .height = static_cast<std::ptrdiff_t>(p.height)};
     fill_ = fill;
     const bool scales = map.xy == 0 && map.yx == 0;
@@ -164,8 +165,9 @@ class warp {
       double x = first_x, y = first_y;
       for (std::size_t column = 0; column < p.width; ++column, x += map.xx, y += map.yx) {
         const bool is_inside = x >= 0 && x < real(p.width) && y >= 0 && y < real(p.height);
-        const std::uint8_t* const pixel =
-            is_inside ? from_.at(static_cast<std::ptrdiff_t>(x), static_cast<std::ptrdiff_t>(y)) : fill_.data();
+        const std::uint8_t* const pixel = is_inside
+                                              ? from_.at(static_cast<std::ptrdiff_t>(x), static_cast<std::ptrdiff_t>(y))
+                                              : fill_.data();
         std::memcpy(p.row(row) + 3 * column, pixel, 3);
       }
     }
@@ -178,6 +180,6 @@ class warp {
   rgb_color fill_{};
 };
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail
 
 #include <millrace/simd/precise_end.inc>

@@ -103,8 +103,10 @@ MILLRACE_ALWAYS_INLINE inline void for_each_point(const warp_line& line, std::si
     const double from_x = x - 0.5, from_y = y - 0.5;
     const std::ptrdiff_t left = from_x < 0 ? -1 : static_cast<std::ptrdiff_t>(from_x);
     const std::ptrdiff_t top = from_y < 0 ? -1 : static_cast<std::ptrdiff_t>(from_y);
-    pixel(warp_point{.x = left, .y = top, .dx = from_x - static_cast<double>(left),
-                     .dy = from_y - static_cast<double>(top)}, to);
+    pixel(
+        warp_point{
+            .x = left, .y = top, .dx = from_x - static_cast<double>(left), .dy = from_y - static_cast<double>(top)},
+        to);
   }
 }
 
@@ -146,6 +148,6 @@ struct portable_warping {
   }
 };
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail
 
 #include <millrace/simd/precise_end.inc>

@@ -40,10 +40,10 @@ struct cached_object {
 /// The head of a block's file.
 struct cache_block_head {
   cached_object object{};
-  std::uint64_t number = 0;       ///< the block begins at number * block_bytes
+  std::uint64_t number = 0;   ///< the block begins at number * block_bytes
   std::uint64_t block_bytes = 0;
   std::uint64_t chunk_bytes = 0;
-  std::uint64_t data_bytes = 0;   ///< smaller than block_bytes only in the last block of the object
+  std::uint64_t data_bytes = 0;             ///< smaller than block_bytes only in the last block of the object
   std::vector<std::uint32_t> checksums{};   ///< CRC-32C of each chunk
 };
 
@@ -84,14 +84,14 @@ class cache_block {
   unique_fd file_;
   std::optional<cache_block_head> head_;
   std::uint64_t data_at_ = 0;
-  std::vector<std::byte> chunk_{};         // the last chunk of which a read needed only a part
+  std::vector<std::byte> chunk_{};   // the last chunk of which a read needed only a part
   std::uint64_t chunk_number_ = ~std::uint64_t{0};
 };
 
 /// Opens a block, and locks its file for readers. Returns an object without a file if the file does not exist.
 cache_block open_cache_block(const std::string& path);
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail
 
 #ifndef MILLRACE_COMPILED
 #include <millrace/io/cache/impl/cache_block.inl>

@@ -21,7 +21,7 @@ namespace millrace { inline namespace MILLRACE_ABI {
 struct cache_contents_file {
   std::string name{}, version{};
   std::uint64_t size_bytes = 0;       ///< size of the file
-  std::uint64_t cached_bytes = 0;       ///< cached bytes of the file, in undamaged blocks
+  std::uint64_t cached_bytes = 0;     ///< cached bytes of the file, in undamaged blocks
   std::uint64_t blocks = 0;           ///< undamaged blocks
   std::uint64_t damaged_blocks = 0;   ///< blocks with a wrong checksum; the next read fetches them again
   std::int64_t used_ns = 0;           ///< time of the last use, in ns since 1970
@@ -35,18 +35,18 @@ struct cache_contents_file {
 /// The contents of a cache.
 struct cache_contents {
   std::vector<cache_contents_file> files{};   ///< sorted by name and version
-  std::uint64_t disk_bytes = 0;       ///< all bytes that the cache uses on the disk
-  std::uint64_t blocks = 0;           ///< all blocks
+  std::uint64_t disk_bytes = 0;               ///< all bytes that the cache uses on the disk
+  std::uint64_t blocks = 0;                   ///< all blocks
   /// All blocks with a wrong checksum or head; those with a wrong head are not in `files`.
   std::uint64_t damaged_blocks = 0;
-  std::uint64_t parts = 0;            ///< incomplete blocks, which a process is writing, or which a killed process left
+  std::uint64_t parts = 0;   ///< incomplete blocks, which a process is writing, or which a killed process left
 };
 
 /// Returns the contents of the cache in a folder. If `check` is false, the function does not check the data of blocks,
 /// only their heads. Throws setup_error.
 cache_contents contents_of_cache(const std::string& folder, bool check = true);
 
-}}  // namespace millrace
+}}   // namespace millrace
 
 #ifndef MILLRACE_COMPILED
 #include <millrace/io/cache/impl/cache_contents.inl>

@@ -33,7 +33,9 @@ class cache_turn {
   cache_turn(cache_ledger& ledger, unique_fd part, std::string path) noexcept
       : kind_(kind::mine), ledger_(&ledger), part_(std::move(part)), path_(std::move(path)) {}
   cache_turn(cache_turn&& other) noexcept
-      : kind_(other.kind_), ledger_(std::exchange(other.ledger_, nullptr)), part_(std::move(other.part_)),
+      : kind_(other.kind_),
+        ledger_(std::exchange(other.ledger_, nullptr)),
+        part_(std::move(other.part_)),
         path_(std::move(other.path_)) {}
   cache_turn& operator=(cache_turn&&) = delete;
   ~cache_turn() {
@@ -58,7 +60,9 @@ class cache_turn {
 class cache_folder {
  public:
   cache_folder(const cache_options& o, const cache_layout& layout, cache_counts& counts)
-      : layout_(layout), wait_ns_(static_cast<std::uint64_t>(o.wait_limit.count())), counts_(counts),
+      : layout_(layout),
+        wait_ns_(static_cast<std::uint64_t>(o.wait_limit.count())),
+        counts_(counts),
         ledger_(o, counts) {}
 
   const cache_layout& layout() const noexcept { return layout_; }
@@ -91,7 +95,7 @@ class cache_folder {
   cache_ledger ledger_;
 };
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail
 
 #ifndef MILLRACE_COMPILED
 #include <millrace/io/cache/impl/cache_folder.inl>

@@ -50,12 +50,20 @@ class cache_counts {
   /// Returns the counts so far.
   cache_statistics statistics() const noexcept {
     const auto read = [](const counter& of) { return of.load(std::memory_order_relaxed); };
-    return {.delivered_bytes = read(delivered_bytes), .fetched_bytes = read(fetched_bytes),
-            .prefetched_bytes = read(prefetched_bytes), .uncached_bytes = read(uncached_bytes),
-            .written_bytes = read(written_bytes), .hits = read(hits),
-            .misses = read(misses), .waits = read(waits), .waits_given_up = read(waits_given_up),
-            .evictions = read(evictions), .evicted_bytes = read(evicted_bytes), .damaged_blocks = read(damaged_blocks),
-            .refusals = read(refusals), .files_without_version = read(files_without_version)};
+    return {.delivered_bytes = read(delivered_bytes),
+            .fetched_bytes = read(fetched_bytes),
+            .prefetched_bytes = read(prefetched_bytes),
+            .uncached_bytes = read(uncached_bytes),
+            .written_bytes = read(written_bytes),
+            .hits = read(hits),
+            .misses = read(misses),
+            .waits = read(waits),
+            .waits_given_up = read(waits_given_up),
+            .evictions = read(evictions),
+            .evicted_bytes = read(evicted_bytes),
+            .damaged_blocks = read(damaged_blocks),
+            .refusals = read(refusals),
+            .files_without_version = read(files_without_version)};
   }
 
   /// Counts a block that cannot be stored. Reports the reason in the first call only.
@@ -68,7 +76,8 @@ class cache_counts {
     add(files_without_version);
     if (!unversioned_reported_.exchange(true))
       report("files without a version are not cached, because a replaced file would look like the cached one; the "
-           "first is '" + printable(name) + "'");
+             "first is '" +
+             printable(name) + "'");
   }
 
  private:
@@ -82,10 +91,10 @@ class cache_counts {
 
 /// The parsed name of a block's file.
 struct cache_file_name {
-  std::uint64_t object = 0;     ///< digest of the object's name
-  std::uint64_t version = 0;    ///< digest of the object's size and version
-  std::uint64_t number = 0;     ///< number of the block
-  bool is_part = false;         ///< true if the block is not complete yet
+  std::uint64_t object = 0;    ///< digest of the object's name
+  std::uint64_t version = 0;   ///< digest of the object's size and version
+  std::uint64_t number = 0;    ///< number of the block
+  bool is_part = false;        ///< true if the block is not complete yet
 
   friend bool operator==(const cache_file_name&, const cache_file_name&) = default;
 };
@@ -167,7 +176,7 @@ class cache_ledger {
   std::atomic<std::uint64_t> paused_until_ns_{0};
 };
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail
 
 #ifndef MILLRACE_COMPILED
 #include <millrace/io/cache/impl/cache_ledger.inl>

@@ -21,7 +21,7 @@ namespace millrace { inline namespace MILLRACE_ABI {
 struct cache_options {
   std::string folder{};   ///< a folder on a local disk, for a subfolder of the cache; if empty, nothing is cached
   std::optional<std::uint64_t> bytes{};   ///< maximum bytes of the cache on the disk
-  double keep_free_share = 0.05;   ///< minimum free share of the file system, from 0 to 1
+  double keep_free_share = 0.05;          ///< minimum free share of the file system, from 0 to 1
   /// Maximum time that a read waits for another process that is fetching the same bytes.
   std::chrono::nanoseconds wait_limit = std::chrono::seconds(30);
   unsigned prefetched_files = 2;   ///< files that are prefetched concurrently; 0 disables prefetching
@@ -32,19 +32,19 @@ struct cache_options {
 
 /// Statistics of one cache, as this process used it.
 struct cache_statistics {
-  std::uint64_t delivered_bytes = 0;   ///< bytes that readers received, from the cache and from the storage
-  std::uint64_t fetched_bytes = 0;     ///< bytes read from the remote storage and stored in the cache
-  std::uint64_t prefetched_bytes = 0;  ///< prefetched part of fetched_bytes
-  std::uint64_t uncached_bytes = 0;    ///< bytes read from the remote storage and not cached
-  std::uint64_t written_bytes = 0;     ///< bytes written to the cache, including the heads of blocks
-  std::uint64_t hits = 0;              ///< requested blocks that the cache contained
-  std::uint64_t misses = 0;            ///< blocks that were fetched
-  std::uint64_t waits = 0;             ///< blocks for which a read waited while another thread or process fetched them
-  std::uint64_t waits_given_up = 0;    ///< waits that ended at wait_limit
-  std::uint64_t evictions = 0;         ///< evicted blocks
-  std::uint64_t evicted_bytes = 0;     ///< bytes of the evicted blocks
-  std::uint64_t damaged_blocks = 0;    ///< blocks with a wrong checksum; each was removed
-  std::uint64_t refusals = 0;          ///< blocks that did not fit or could not be written
+  std::uint64_t delivered_bytes = 0;    ///< bytes that readers received, from the cache and from the storage
+  std::uint64_t fetched_bytes = 0;      ///< bytes read from the remote storage and stored in the cache
+  std::uint64_t prefetched_bytes = 0;   ///< prefetched part of fetched_bytes
+  std::uint64_t uncached_bytes = 0;     ///< bytes read from the remote storage and not cached
+  std::uint64_t written_bytes = 0;      ///< bytes written to the cache, including the heads of blocks
+  std::uint64_t hits = 0;               ///< requested blocks that the cache contained
+  std::uint64_t misses = 0;             ///< blocks that were fetched
+  std::uint64_t waits = 0;              ///< blocks for which a read waited while another thread or process fetched them
+  std::uint64_t waits_given_up = 0;     ///< waits that ended at wait_limit
+  std::uint64_t evictions = 0;          ///< evicted blocks
+  std::uint64_t evicted_bytes = 0;      ///< bytes of the evicted blocks
+  std::uint64_t damaged_blocks = 0;     ///< blocks with a wrong checksum; each was removed
+  std::uint64_t refusals = 0;           ///< blocks that did not fit or could not be written
   /// Opened files that were not cached because the storage returned no version.
   std::uint64_t files_without_version = 0;
 
@@ -71,4 +71,4 @@ struct cache_statistics {
   }
 };
 
-}}  // namespace millrace
+}}   // namespace millrace

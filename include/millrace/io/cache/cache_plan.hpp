@@ -126,4 +126,4 @@ class cache_plan {
   bool stopped_ = false;
 };
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail

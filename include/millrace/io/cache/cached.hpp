@@ -40,4 +40,4 @@ class cached : public storage {
   std::shared_ptr<detail::cached_storage> storage_;
 };
 
-}}  // namespace millrace
+}}   // namespace millrace

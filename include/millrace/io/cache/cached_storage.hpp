@@ -40,7 +40,9 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 class cache_core {
  public:
   cache_core(std::shared_ptr<storage_interface> from, const cache_options& o, const cache_layout& layout)
-      : below(std::move(from)), counts(o.notice), folder(o, layout, counts),
+      : below(std::move(from)),
+        counts(o.notice),
+        folder(o, layout, counts),
         plan(std::min(o.prefetched_bytes, o.bytes.value_or(~std::uint64_t{0}) / 2)) {}
 
   /// Returns memory for one block. Return it with release_block().
@@ -111,9 +113,7 @@ class cached_storage final : public storage_interface {
   std::optional<file_identity> find(const std::string& name) override { return core_->below->find(name); }
   std::vector<std::string> list(const std::string& prefix) override { return core_->below->list(prefix); }
 
-  void assume(const std::string& name, const file_identity& identity) override {
-    core_->below->assume(name, identity);
-  }
+  void assume(const std::string& name, const file_identity& identity) override { core_->below->assume(name, identity); }
   std::size_t request_bytes() const override { return core_->below->request_bytes(); }
   /// Returns the folder for indexes. Their size (about 0.1 % of the data) does not count toward the limit of the cache.
   std::string index_folder() const override { return core_->folder.root() + "/indexes"; }
@@ -136,7 +136,7 @@ class cached_storage final : public storage_interface {
   std::vector<std::thread> fetching_{};   // guarded by mutex_
 };
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail
 
 #ifndef MILLRACE_COMPILED
 #include <millrace/io/cache/impl/cached_storage.inl>

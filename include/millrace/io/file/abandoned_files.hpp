@@ -52,7 +52,7 @@ template <class Files>
 void remove_if_abandoned(const std::string& path, const Files& files) noexcept {
   const int file = files.open(path.c_str(), O_WRONLY | O_NONBLOCK | O_NOFOLLOW);
   if (file == -1) return;
-  struct ::stat locked {}, now {};
+  struct ::stat locked{}, now{};
   if (files.try_lock(file) == 0 && files.stat_open(file, locked) == 0 && S_ISREG(locked.st_mode) &&
       files.stat_path(path.c_str(), now) == 0 && now.st_ino == locked.st_ino && now.st_dev == locked.st_dev)
     files.unlink(path.c_str());
@@ -72,4 +72,4 @@ void remove_abandoned_files(const std::string& folder, const Files& files, const
       remove_if_abandoned(folder + item->d_name, files);
 }
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail

@@ -61,7 +61,7 @@ class append_file {
   std::int64_t synced_ns_ = 0;
 };
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail
 
 #ifndef MILLRACE_COMPILED
 #include <millrace/io/file/impl/append_file.inl>

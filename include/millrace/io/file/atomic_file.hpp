@@ -77,14 +77,14 @@ class atomic_file {
   std::uint64_t size_bytes_ = 0;
 };
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail
 
 namespace millrace { inline namespace MILLRACE_ABI {
 
 /// A file that commit() renames to its final path when it is complete.
 using atomic_file = detail::atomic_file<>;
 
-}}  // namespace millrace
+}}   // namespace millrace
 
 #ifndef MILLRACE_COMPILED
 #include <millrace/io/file/impl/atomic_file.inl>

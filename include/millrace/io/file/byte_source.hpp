@@ -94,9 +94,8 @@ class basic_file_source final : public byte_source {
   /// Reads up to 1 GiB into `buffer`. Throws io_error if the read fails permanently or the file was replaced.
   std::size_t read_at(std::uint64_t offset_bytes, std::span<std::byte> buffer) override {
     const std::size_t size = std::min(buffer.size(), max_bytes_per_call);
-    return read(offset_bytes, size, [&] {
-      return files_.read_at(file_, buffer.data(), size, static_cast<off_t>(offset_bytes));
-    });
+    return read(offset_bytes, size,
+                [&] { return files_.read_at(file_, buffer.data(), size, static_cast<off_t>(offset_bytes)); });
   }
   /// Works like read_at(), but fills up to 512 parts in order.
   std::size_t read_parts(std::uint64_t offset_bytes, std::span<const std::span<std::byte>> parts) override {
@@ -157,7 +156,7 @@ class basic_file_source final : public byte_source {
   void reopen(std::uint64_t offset_bytes) {
     files_.close(std::exchange(file_, -1));
     open();
-    struct ::stat now {};
+    struct ::stat now{};
     remember_status(now);
     if (now.st_size != opened_.st_size || now.st_mtime != opened_.st_mtime)
       throw io_error("the file was replaced while it was being read: got " + std::to_string(now.st_size) +
@@ -188,15 +187,15 @@ class basic_file_source final : public byte_source {
   std::string path_;
   Files files_;
   int file_ = -1;
-  struct ::stat opened_ {};
+  struct ::stat opened_{};
 };
 
-}  // namespace detail
+}   // namespace detail
 
 /// A file on the real file system.
 using file_source = detail::basic_file_source<>;
 
-}}  // namespace millrace
+}}   // namespace millrace
 
 #ifndef MILLRACE_COMPILED
 #include <millrace/io/file/impl/byte_source.inl>

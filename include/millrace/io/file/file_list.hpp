@@ -65,7 +65,7 @@ class file_list {
   std::shared_ptr<answers> answers_;   // unused for local files
 };
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail
 
 #ifndef MILLRACE_COMPILED
 #include <millrace/io/file/impl/file_list.inl>

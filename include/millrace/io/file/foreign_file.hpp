@@ -31,7 +31,7 @@ std::optional<foreign_file> foreign_to_lines(std::string_view front);
 /// Returns advice on using a file of this kind as training data.
 std::string advice_on(file_kind kind);
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail
 
 #ifndef MILLRACE_COMPILED
 #include <millrace/io/file/impl/foreign_file.inl>

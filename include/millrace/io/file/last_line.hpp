@@ -46,4 +46,4 @@ inline void repair_last_line(append_file& file) {
   else file.cut(size - tail.size());
 }
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail

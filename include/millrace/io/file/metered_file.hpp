@@ -42,7 +42,7 @@ class metered_file final : public byte_source {
   owner<byte_source> file_;
 };
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail
 
 #ifndef MILLRACE_COMPILED
 #include <millrace/io/file/impl/metered_file.inl>

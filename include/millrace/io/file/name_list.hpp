@@ -50,7 +50,7 @@ class name_list {
   std::shared_ptr<const names> all_;
 };
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail
 
 #ifndef MILLRACE_COMPILED
 #include <millrace/io/file/impl/name_list.inl>

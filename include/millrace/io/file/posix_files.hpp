@@ -72,11 +72,11 @@ struct posix_files {
 #endif
   }
   static void sleep_ns(std::int64_t duration_ns) noexcept {
-    struct ::timespec left {};
+    struct ::timespec left{};
     left.tv_sec = static_cast<time_t>(duration_ns / 1'000'000'000);
     left.tv_nsec = static_cast<long>(duration_ns % 1'000'000'000);
     while (::nanosleep(&left, &left) == -1 && errno == EINTR) {}
   }
 };
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail

@@ -26,9 +26,9 @@ namespace detail {
 /// Returns the field name of a file: its extension in lower case without the dot, or "file" if it has no extension.
 std::string field_of_file(std::string_view name);
 
-}  // namespace detail
+}   // namespace detail
 
-}}  // namespace millrace
+}}   // namespace millrace
 
 #ifndef MILLRACE_COMPILED
 #include <millrace/io/file/impl/read_file.inl>

@@ -19,7 +19,7 @@ class notice_outlet;
 
 /// Options of run_concurrently() for a list of names. Steps that need a long time are reported (sync/slow_step.hpp).
 struct run_concurrently_options {
-  const char* step;                    ///< the step in the report, such as "finds files in the storage"
+  const char* step;   ///< the step in the report, such as "finds files in the storage"
   name_list names;
   std::size_t max_threads = 32;
   notice_outlet* notices = nullptr;   ///< receives the report; if null, it is printed to stderr
@@ -30,7 +30,7 @@ void run_concurrently(const run_concurrently_options& o, const std::function<voi
 /// Calls `act` with every index below `count`, on up to `max_threads` threads.
 void run_concurrently(std::size_t count, std::size_t max_threads, const std::function<void(std::size_t)>& act);
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail
 
 #ifndef MILLRACE_COMPILED
 #include <millrace/io/file/impl/run_concurrently.inl>

@@ -147,7 +147,7 @@ class user_storage final : public storage_interface {
   T own_;
 };
 
-}  // namespace detail
+}   // namespace detail
 
 /// A storage as a value. The default is the local file system.
 class storage {
@@ -203,9 +203,9 @@ std::uint64_t size_of_open(const storage& at, const byte_source& file);
 /// cannot be read.
 std::optional<std::string> front_of_stored(const storage& at, const std::string& name, std::size_t max_bytes);
 
-}  // namespace detail
+}   // namespace detail
 
-}}  // namespace millrace
+}}   // namespace millrace
 
 #ifndef MILLRACE_COMPILED
 #include <millrace/io/file/impl/storage.inl>

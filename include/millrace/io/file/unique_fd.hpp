@@ -39,4 +39,4 @@ class unique_fd {
   int file_ = -1;
 };
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail

@@ -193,4 +193,4 @@ consteval bool is_member() {
 #pragma clang diagnostic pop
 #endif
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail

@@ -22,8 +22,8 @@ struct batch_extent {
   /// The padded row length of each ragged column, in the order of batch<...>. If height and width of the rows vary, the
   /// number is height * 65536 + width. For a column of lists, it is the number of items of all rows.
   std::array<std::uint32_t, max_ragged> padded_to{};
-  std::size_t used_bytes = ~std::size_t{0};             ///< bytes from the front of the slot; all bytes by default
-  std::size_t padding_rows = 0;   ///< masked rows after the rows of samples
+  std::size_t used_bytes = ~std::size_t{0};   ///< bytes from the front of the slot; all bytes by default
+  std::size_t padding_rows = 0;               ///< masked rows after the rows of samples
 };
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail

@@ -42,7 +42,7 @@ class batch_keys {
   std::vector<std::string_view> texts_;   // views of held_
 };
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail
 
 #ifndef MILLRACE_COMPILED
 #include <millrace/item/column/impl/batch_keys.inl>

@@ -17,10 +17,10 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 struct batch_origin {
   static constexpr std::size_t unknown = ~std::size_t{0};
 
-  std::uint64_t first_step = 0;   ///< number of batches of the run before this session
-  std::size_t global_rows = 0;    ///< number of rows of all ranks in this step, or unknown
+  std::uint64_t first_step = 0;                             ///< number of batches of the run before this session
+  std::size_t global_rows = 0;                              ///< number of rows of all ranks in this step, or unknown
   std::uint64_t first_position = error_location::unknown;   ///< position in the epoch of the batch's first row
-  millrace::position next{};      ///< resume point after this batch
+  millrace::position next{};                                ///< resume point after this batch
 };
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail

@@ -92,4 +92,4 @@ constexpr bool begins_group() {
   return first;
 }
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail

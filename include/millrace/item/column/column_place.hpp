@@ -208,4 +208,4 @@ struct column_place<T> {
   };
 };
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail

@@ -156,4 +156,4 @@ class column_places {
   }
 };
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail

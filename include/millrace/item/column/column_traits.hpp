@@ -32,9 +32,7 @@ struct shape_rank<std::array<std::size_t, N>> {
 };
 
 template <class T>
-concept has_shape = requires(const T& t) {
-  shape_rank<std::remove_cvref_t<decltype(t.shape())>>::value;
-};
+concept has_shape = requires(const T& t) { shape_rank<std::remove_cvref_t<decltype(t.shape())>>::value; };
 template <class T>
 concept has_span = has_shape<T> && requires(const T& t) {
   { *t.span().data() } -> std::convertible_to<std::remove_cvref_t<decltype(*t.span().data())>>;
@@ -44,9 +42,7 @@ concept renders_with_scratch = has_shape<T> && requires(const T& t, std::span<ty
   t.render(row, s);
 };
 template <class T>
-concept renders_alone = has_shape<T> && requires(const T& t, std::span<typename T::element> row) {
-  t.render(row);
-};
+concept renders_alone = has_shape<T> && requires(const T& t, std::span<typename T::element> row) { t.render(row); };
 
 /// Describes one member type: its element type, the dimensions of a row, the shape of an item, and how a row is
 /// written.
@@ -122,11 +118,11 @@ concept fixed_column = requires(const T& item, std::span<typename column_traits<
 /// possible row.
 template <class T>
 concept sized_item = has_shape<T> && tensor_element<typename T::element> &&
-    requires(const T& t, std::span<typename T::element> row) {
-      { t.size() } -> std::same_as<std::array<std::int32_t, 2>>;
-      { t.options().padded({}) } -> std::same_as<std::array<std::size_t, 2>>;
-      t.options().fill(row);
-    };
+                     requires(const T& t, std::span<typename T::element> row) {
+                       { t.size() } -> std::same_as<std::array<std::int32_t, 2>>;
+                       { t.options().padded({}) } -> std::same_as<std::array<std::size_t, 2>>;
+                       t.options().fill(row);
+                     };
 
 /// Rows that are lists of items of one shape; shape() is the shape of the longest possible list, [items, ...].
 template <class T>
@@ -138,19 +134,19 @@ concept list_item = has_shape<T> && tensor_element<typename T::element> && requi
 /// Rows of varying length, such as item/tensor/ragged.hpp; shape() is the shape of the longest possible row. The type
 /// has either elements(), or render(), whose destination has the length of the item.
 template <class T>
-concept ragged_item = has_shape<T> && tensor_element<typename T::element> &&
-    !std::same_as<typename T::element, bool> && requires(const T& t) { t.options().padded(t.length()); } &&
-    (renders_with_scratch<T> || requires(const T& t) {
-      { t.elements() } -> std::same_as<std::span<const typename T::element>>;
-    });
+concept ragged_item = has_shape<T> && tensor_element<typename T::element> && !std::same_as<typename T::element, bool> &&
+                      requires(const T& t) { t.options().padded(t.length()); } &&
+                      (renders_with_scratch<T> || requires(const T& t) {
+                        { t.elements() } -> std::same_as<std::span<const typename T::element>>;
+                      });
 /// Rows whose sizes differ. Each batch pads all of its rows to one size, or stores lists one after the other.
 template <class T>
 concept varying_item = ragged_item<T> || sized_item<T> || list_item<T>;
 
 [[noreturn]] inline void throw_other_shape(std::size_t index, const std::string& shape, const std::string& first) {
-  throw data_error("element " + std::to_string(index) + " of an array has shape " + shape +
-                       ", but the first one has " + first,
-                   "Use one shape for all elements, or one column for each shape");
+  throw data_error(
+      "element " + std::to_string(index) + " of an array has shape " + shape + ", but the first one has " + first,
+      "Use one shape for all elements, or one column for each shape");
 }
 
 /// Several values of one column type in a row of shape [N, ...].
@@ -207,8 +203,6 @@ auto column_shape(const member_type<M>& one) {
 
 /// A type that `batch` accepts as a column.
 template <class T>
-concept column_type = requires {
-  typename detail::column_traits<T>::element;
-};
+concept column_type = requires { typename detail::column_traits<T>::element; };
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail

@@ -165,8 +165,7 @@ class columns : public column_places<member_type<Members>...> {
     if constexpr (is_ragged<M>) {
       place.options = member_of<M>(first).options();
       if (place.shape[0] == 0)
-        throw data_error(named_column<M>() +
-                             " is ragged, but its row in the first sample of the run has no options",
+        throw data_error(named_column<M>() + " is ragged, but its row in the first sample of the run has no options",
                          "Construct the row with ragged(elements, {.max_length = n})");
       if (is_list<M> && rows_ * place.shape[0] > std::size_t{0x7fff'ffff})
         throw setup_error(named_column<M>() + " has too many items: got " + std::to_string(rows_) + " rows of up to " +
@@ -216,8 +215,8 @@ class columns : public column_places<member_type<Members>...> {
   template <auto M>
   void close_column(std::byte* base, std::size_t rows, batch_extent& e, const batch_lists* lists) const noexcept {
     if constexpr (is_ragged<M>)
-      e.padded_to[places::template ragged_index<index_of<M>>()] =
-          std::get<index_of<M>>(places_).close(base, rows, e.used_bytes, places_in<M>(lists));
+      e.padded_to[places::template ragged_index<index_of<M>>()] = std::get<index_of<M>>(places_).close(
+          base, rows, e.used_bytes, places_in<M>(lists));
   }
 
   // ---- columns of lists ----
@@ -287,10 +286,10 @@ class columns : public column_places<member_type<Members>...> {
     const auto shape = column_shape<M>(member_of<M>(one));
     if constexpr (is_ragged<M>)
       if (const auto& o = member_of<M>(one).options(); !(o == place.options))
-        throw data_error(detail::named_column<M>() + " has " + o.describe() + " here, but " +
-                             place.options.describe() + " in the first sample of the run",
-                         std::string("Use the same ") + (is_sized<M> || is_list<M> ? "" : "ragged_") +
-                             "options for all samples");
+        throw data_error(
+            detail::named_column<M>() + " has " + o.describe() + " here, but " + place.options.describe() +
+                " in the first sample of the run",
+            std::string("Use the same ") + (is_sized<M> || is_list<M> ? "" : "ragged_") + "options for all samples");
     if (shape == place.shape) return;
     throw_other_shape(detail::member_spelling<M>.data(), shape, place.shape);
   }
@@ -353,11 +352,12 @@ class columns : public column_places<member_type<Members>...> {
   void describe_one(std::string& text) const {
     using traits = detail::column_traits<member_type<M>>;
     if (!text.empty()) text += ", ";
-    text += column_text({.name = detail::member_spelling<M>.data(), .ragged = is_ragged<M>, .rows = rows_,
+    text += column_text({.name = detail::member_spelling<M>.data(),
+                         .ragged = is_ragged<M>,
+                         .rows = rows_,
                          .row = std::get<index_of<M>>(places_).shape,
                          .dtype = dtype_name<typename traits::element>()});
   }
-
 };
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail

@@ -63,4 +63,4 @@ class list_places {
   std::size_t longest_ = 0;
 };
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail

@@ -72,9 +72,8 @@ consteval bool same_member() {
   } else if constexpr (std::is_member_object_pointer_v<a>) {
     return same_member<B, A>();
   } else if constexpr (std::is_member_object_pointer_v<b>) {
-    return []<std::size_t Index>(member_at<member_owner<A>, Index>) {
-      return is_member<member_owner<A>, Index, B>();
-    }(A);
+    return
+        []<std::size_t Index>(member_at<member_owner<A>, Index>) { return is_member<member_owner<A>, Index, B>(); }(A);
   } else {
     return std::same_as<a, b>;
   }
@@ -176,7 +175,7 @@ struct label_b_column {};
 /// In the type of a session, names the column b.lambda(): the weight of each row's own label.
 struct lambda_column {};
 
-}  // namespace detail
+}   // namespace detail
 
 /// Columns as a value, for batch(), mix_rows(), mixup(), cutmix() and bucket():
 ///   constexpr mr::columns<&example::pixels, &example::label> both;
@@ -191,4 +190,4 @@ inline constexpr detail::label_b_column<Label> label_b{};
 /// Names b.lambda() in the type of a session.
 inline constexpr detail::lambda_column lambda{};
 
-}}  // namespace millrace
+}}   // namespace millrace

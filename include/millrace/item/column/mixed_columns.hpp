@@ -19,7 +19,7 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 /// A type whose rows can be mixed: one to three dimensions of u8, f16, bf16 or f32.
 template <class T>
 concept mixable_rows = column_type<T> && !varying_item<T> && mixable_element<typename column_traits<T>::element> &&
-    column_traits<T>::rank >= 1 && column_traits<T>::rank <= 3;
+                       column_traits<T>::rank >= 1 && column_traits<T>::rank <= 3;
 /// A type that can be the label of mixed rows: a number.
 template <class T>
 concept mixable_label = tensor_element<T>;
@@ -107,9 +107,7 @@ class mixed_columns : public columns<Members...> {
   }
 
  private:
-  label label_a(std::byte* base, std::size_t row) const noexcept {
-    return plain::template row<Label>(base, row)[0];
-  }
+  label label_a(std::byte* base, std::size_t row) const noexcept { return plain::template row<Label>(base, row)[0]; }
   label* label_b(std::byte* base) const noexcept { return part_.label_b(base + plain::more_at_bytes()); }
   float* lambda(std::byte* base) const noexcept { return part_.lambda(base + plain::more_at_bytes()); }
   row_mix* mixes(std::byte* base) const noexcept { return part_.mixes(base + plain::more_at_bytes()); }
@@ -117,4 +115,4 @@ class mixed_columns : public columns<Members...> {
   mixed_part<label> part_{};
 };
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail

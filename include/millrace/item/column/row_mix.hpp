@@ -31,8 +31,8 @@ struct row_mix {
 
   std::int32_t partner = none;     ///< number of the row that is mixed into this row; `none` if unmixed
   std::int32_t next_copy = none;   ///< in a row: the number of its first copy; in a copy: the number of the next copy
-  std::uint32_t weight = full_weight;    ///< weight of this row's elements in 65536ths, even; the rest is the partner's
-                                         ///< weight
+  std::uint32_t weight = full_weight;   ///< weight of this row's elements in 65536ths, even; the rest is the partner's
+                                        ///< weight
   /// The box of pixels from the partner: rows top to bottom - 1, columns left to right - 1; empty for mixup.
   std::uint16_t left = 0, top = 0, right = 0, bottom = 0;
 
@@ -76,8 +76,8 @@ MILLRACE_BOTH_SIDES T mixed_element(T own, T other, const mix_weights& w) noexce
 template <class T>
 concept mixable_element = std::is_same_v<T, std::uint8_t> || training_element<T>;
 
-}  // namespace detail
+}   // namespace detail
 
-}}  // namespace millrace
+}}   // namespace millrace
 
 #include <millrace/simd/precise_end.inc>

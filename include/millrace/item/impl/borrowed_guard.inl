@@ -56,4 +56,4 @@ MILLRACE_INLINE void borrowed_guard::check_borrowed(const bytes& data, const cha
                     "Pass bytes that own their memory: mr::bytes::owned(text), or mr::read_file(path)", where);
 }
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail

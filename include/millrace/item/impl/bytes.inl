@@ -43,8 +43,8 @@ MILLRACE_INLINE std::span<const std::byte> find_entries(block& b, std::span<cons
   std::memcpy(&count, table, sizeof count);
   const auto* const rows = reinterpret_cast<const entries_place*>(table + sizeof count);
   const auto data_at = static_cast<std::size_t>(view.data() - b.data());
-  const auto* const entry = std::lower_bound(
-      rows, rows + count, data_at, [](const entries_place& row, std::size_t at) { return row.data_at < at; });
+  const auto* const entry = std::lower_bound(rows, rows + count, data_at,
+                                             [](const entries_place& row, std::size_t at) { return row.data_at < at; });
   if (entry == rows + count || entry->data_at != data_at || entry->data_size != view.size()) return {};
   return {b.data() + entry->entries_at, entry->entries_size};
 }
@@ -69,10 +69,10 @@ MILLRACE_INLINE block* pool_state::pop_idle(std::size_t size_class) noexcept {
 MILLRACE_INLINE void pool_state::destroy(block* b) noexcept {
   show_to_readers(*b);
   b->~block();
-  ::operator delete (static_cast<void*>(b), std::align_val_t{alignof(block)});
+  ::operator delete(static_cast<void*>(b), std::align_val_t{alignof(block)});
 }
 
-}  // namespace detail
+}   // namespace detail
 
 MILLRACE_INLINE block_pool::block_pool(std::size_t idle_limit_bytes)
     : state_(std::make_shared<detail::pool_state>(idle_limit_bytes)) {}
@@ -89,7 +89,7 @@ MILLRACE_INLINE detail::block_ref block_pool::take(std::size_t bytes) {
     detail::show_to_readers(*block);
   } else {
     const std::size_t capacity = detail::bytes_of_class(size_class);
-    void* memory = ::operator new (sizeof(detail::block) + capacity, std::align_val_t{alignof(detail::block)});
+    void* memory = ::operator new(sizeof(detail::block) + capacity, std::align_val_t{alignof(detail::block)});
     block = new (memory) detail::block;
     block->capacity_bytes = capacity;
     block->size_class = static_cast<std::uint32_t>(size_class);
@@ -123,4 +123,4 @@ MILLRACE_INLINE std::string text(const bytes& field) {
   }
 }
 
-}}  // namespace millrace
+}}   // namespace millrace

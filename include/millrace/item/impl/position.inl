@@ -13,13 +13,10 @@ namespace millrace { inline namespace MILLRACE_ABI {
 
 namespace detail {
 
-MILLRACE_RARE std::uint32_t checksum_of(std::string_view text) noexcept {
-  return crc32c(bytes_of(text));
-}
+MILLRACE_RARE std::uint32_t checksum_of(std::string_view text) noexcept { return crc32c(bytes_of(text)); }
 
 MILLRACE_RARE position_reader::position_reader(std::string_view text) : text_(text), left_(text) {
-  if (!text.starts_with(position_mark))
-    fail("it does not begin with '" + std::string(position_mark) + "'");
+  if (!text.starts_with(position_mark)) fail("it does not begin with '" + std::string(position_mark) + "'");
   left_.remove_prefix(position_mark.size());
 }
 
@@ -54,12 +51,12 @@ MILLRACE_RARE void position_reader::read_checksum() {
 }
 
 MILLRACE_RARE void position_reader::fail(const std::string& problem) const {
-    throw data_error("this is not a resume point of a run: " + problem + "; it has " + std::to_string(text_.size()) +
-                         " bytes",
-                     "Pass the text that batch::resume_text() returned, complete and unchanged");
-  }
+  throw data_error(
+      "this is not a resume point of a run: " + problem + "; it has " + std::to_string(text_.size()) + " bytes",
+      "Pass the text that batch::resume_text() returned, complete and unchanged");
+}
 
-}  // namespace detail
+}   // namespace detail
 
 MILLRACE_RARE std::string to_text(const position& p) {
   std::string text(detail::position_mark);
@@ -103,8 +100,7 @@ MILLRACE_RARE position parse_position(std::string_view text) {
     p.packing.open_rows = reader.read(detail::open_rows_field);
   }
   if (p.has_index() && reader.has(detail::shares_field)) {
-    p.share = digest_share{.digest = p.digest,
-                                   .ranks = static_cast<std::uint32_t>(reader.read(detail::shares_field))};
+    p.share = digest_share{.digest = p.digest, .ranks = static_cast<std::uint32_t>(reader.read(detail::shares_field))};
   }
   if (reader.has(detail::shards_field)) p.counts.shards = reader.read(detail::shards_field);
   if (reader.has(detail::samples_field)) p.counts.samples = reader.read(detail::samples_field);
@@ -192,9 +188,8 @@ MILLRACE_RARE void check_same(const position& from, const position& current) {
   }
   if (!differences.empty() && from.has_index() != current.has_index())
     throw setup_error("the resume point belongs to another run: " + differences,
-                      from.has_index()
-                          ? "Remove .index = mr::index::off from shards() to continue a run with an index"
-                          : "Set .index = mr::index::off in shards() to continue a run without an index");
+                      from.has_index() ? "Remove .index = mr::index::off from shards() to continue a run with an index"
+                                       : "Set .index = mr::index::off in shards() to continue a run without an index");
   if (!differences.empty())
     throw setup_error("the resume point belongs to another run: " + differences,
                       from.has_index() && has_grown(from.counts, current.counts)
@@ -204,6 +199,6 @@ MILLRACE_RARE void check_same(const position& from, const position& current) {
                             "With an index, the number of ranks may change too if the global batch is the same");
 }
 
-}  // namespace detail
+}   // namespace detail
 
-}}  // namespace millrace
+}}   // namespace millrace

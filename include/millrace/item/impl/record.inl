@@ -60,7 +60,7 @@ MILLRACE_INLINE bool precedes_by_number(std::string_view a, std::string_view b) 
   return a.size() < b.size();
 }
 
-}  // namespace detail
+}   // namespace detail
 
 MILLRACE_INLINE bytes record::field(std::size_t index) const noexcept {
   const auto& f = entries()[index];
@@ -122,21 +122,22 @@ MILLRACE_RARE std::string record::longer_name(std::string_view names) const {
 }
 
 MILLRACE_RARE void record::throw_missing(std::string_view names) const {
-    std::string present;
-    for (std::size_t i = 0; i < field_count(); ++i) {
-      present += present.empty() ? "'" : ", '";
-      present += printable(field(i).name());
-      present += '\'';
-    }
-    const std::string longer = longer_name(names);
-    throw detail::missing_field_error(
-        "the record has no field '" + printable(names) + "'; it has " + (present.empty() ? "none" : present),
-        longer.empty() ? "Name a field that every sample has, list alternatives as \"jpg;png\", call has() first, or "
-                         "choose samples by .having = \"" + printable(names) + "\""
-                       : "A key ends at the first dot of the file name: name the field '" + printable(longer) +
-                             "', or write file names with one dot",
-        where());
+  std::string present;
+  for (std::size_t i = 0; i < field_count(); ++i) {
+    present += present.empty() ? "'" : ", '";
+    present += printable(field(i).name());
+    present += '\'';
   }
+  const std::string longer = longer_name(names);
+  throw detail::missing_field_error(
+      "the record has no field '" + printable(names) + "'; it has " + (present.empty() ? "none" : present),
+      longer.empty() ? "Name a field that every sample has, list alternatives as \"jpg;png\", call has() first, or "
+                       "choose samples by .having = \"" +
+                           printable(names) + "\""
+                     : "A key ends at the first dot of the file name: name the field '" + printable(longer) +
+                           "', or write file names with one dot",
+      where());
+}
 
 namespace detail {
 
@@ -159,6 +160,6 @@ MILLRACE_INLINE error_location location_of(const bytes& field) {
   }
 }
 
-}  // namespace detail
+}   // namespace detail
 
-}}  // namespace millrace
+}}   // namespace millrace

@@ -76,9 +76,15 @@ MILLRACE_INLINE record record_builder::finish() {
     std::memcpy(base + at, &f, sizeof f);
     at += sizeof f;
   }
-  const record_head head{.key_at = key_at, .key_size = key_.size(), .shard_at = shard_at, .shard_size = shard_.size(),
-                         .fields_at = fields_at, .field_count = fields_.size(), .offset_bytes = offset_bytes_,
-                         .head_at = at, .held_bytes = block.capacity_bytes};
+  const record_head head{.key_at = key_at,
+                         .key_size = key_.size(),
+                         .shard_at = shard_at,
+                         .shard_size = shard_.size(),
+                         .fields_at = fields_at,
+                         .field_count = fields_.size(),
+                         .offset_bytes = offset_bytes_,
+                         .head_at = at,
+                         .held_bytes = block.capacity_bytes};
   std::memcpy(base + at, &head, sizeof head);
   const auto* stored_head = reinterpret_cast<const record_head*>(base + at);
   block.head = stored_head;
@@ -126,10 +132,15 @@ MILLRACE_INLINE record record_join::run(block_pool& pool) const {
     return reinterpret_cast<std::uintptr_t>(at) - reinterpret_cast<std::uintptr_t>(base);
   };
   const record& first = parts.front();
-  record_head head{.key_at = offset_of(first.key().data()), .key_size = first.key().size(),
-                   .shard_at = offset_of(first.shard().data()), .shard_size = first.shard().size(),
-                   .fields_at = fields_at, .field_count = fields, .offset_bytes = first.offset_bytes(),
-                   .head_at = head_at, .held_bytes = own.get()->capacity_bytes};
+  record_head head{.key_at = offset_of(first.key().data()),
+                   .key_size = first.key().size(),
+                   .shard_at = offset_of(first.shard().data()),
+                   .shard_size = first.shard().size(),
+                   .fields_at = fields_at,
+                   .field_count = fields,
+                   .offset_bytes = first.offset_bytes(),
+                   .head_at = head_at,
+                   .held_bytes = own.get()->capacity_bytes};
   std::byte* entry_at = base + fields_at;
   for (std::size_t i = 0; i < parts.size(); ++i) {
     const record& part = parts[i];
@@ -160,6 +171,6 @@ MILLRACE_INLINE record record_join::run(block_pool& pool) const {
   return record(stored_head);
 }
 
-}  // namespace detail
+}   // namespace detail
 
-}}  // namespace millrace
+}}   // namespace millrace

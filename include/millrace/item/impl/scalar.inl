@@ -25,7 +25,7 @@ MILLRACE_RARE std::string excerpt_of(std::string_view text) {
 }
 
 MILLRACE_RARE void throw_no_scalar(std::string_view text, std::string_view field, std::string_view problem,
-                                     std::string hint) {
+                                   std::string hint) {
   const std::string name = field.empty() ? "the text" : "the field '" + printable(field) + "'";
   throw data_error(name + std::string(problem) + ": " + excerpt_of(text), std::move(hint));
 }
@@ -167,4 +167,4 @@ MILLRACE_INLINE void parse_real(std::string_view text, std::string_view field, d
   parse_real_number(text, field, value);
 }
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail

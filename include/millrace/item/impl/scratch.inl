@@ -24,4 +24,4 @@ MILLRACE_INLINE void* scratch::add(const tool& t) {
   return t.object;
 }
 
-}}  // namespace millrace
+}}   // namespace millrace

@@ -10,7 +10,8 @@ namespace millrace { inline namespace MILLRACE_ABI {
 
 MILLRACE_RARE std::string world::describe() const {
   std::string text = "rank " + std::to_string(rank) + " of " + std::to_string(size);
-  if (*launcher != '\0') text += std::string(" (") + launcher + ", local rank " + std::to_string(local_rank) +
+  if (*launcher != '\0')
+    text += std::string(" (") + launcher + ", local rank " + std::to_string(local_rank) +
             (local_size > 0 ? " of " + std::to_string(local_size) : "") + ")";
   return text;
 }
@@ -63,8 +64,8 @@ MILLRACE_RARE std::size_t processes_of_machine(const world& mine) noexcept {
   return count > 1 ? count : 1;
 }
 
-}  // namespace detail
+}   // namespace detail
 
 MILLRACE_RARE world world_from_launcher() { return detail::launcher_reader(detail::read_variable).read(); }
 
-}}  // namespace millrace
+}}   // namespace millrace

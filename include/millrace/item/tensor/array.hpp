@@ -72,8 +72,12 @@ struct npy_element {
 /// Returns the description of T. A bool is read as a byte of 0 or 1.
 template <array_element T>
 constexpr npy_element npy_element_of() noexcept {
-  return {.size_bytes = sizeof(T), .name = dtype_name<T>(), .type = npy_type<T>(),
-          .synonym = std::same_as<T, std::uint8_t> ? "|b1" : std::same_as<T, bf16> ? "|V2" : ""};
+  return {.size_bytes = sizeof(T),
+          .name = dtype_name<T>(),
+          .type = npy_type<T>(),
+          .synonym = std::same_as<T, std::uint8_t> ? "|b1"
+                     : std::same_as<T, bf16>       ? "|V2"
+                                                   : ""};
 }
 
 struct npy_header {
@@ -115,7 +119,9 @@ void check_raw(const bytes& field);
 array_layout layout_of(const bytes& field, const npy_element& element);
 
 template <array_element T>
-array_layout layout_of(const bytes& field) { return layout_of(field, npy_element_of<T>()); }
+array_layout layout_of(const bytes& field) {
+  return layout_of(field, npy_element_of<T>());
+}
 
 template <array_element T>
 std::vector<T> elements_of(const array_layout& layout) {
@@ -129,7 +135,7 @@ std::vector<T> elements_of(const array_layout& layout) {
   }
 }
 
-}  // namespace detail
+}   // namespace detail
 
 /// Returns a copy of the array in `field`, with any number of dimensions.
 /// Throws data_error if it is damaged or its elements are not of type T.
@@ -155,7 +161,7 @@ tensor<T, N> array(const bytes& field) {
   return {shape, detail::elements_of<T>(layout)};
 }
 
-}}  // namespace millrace
+}}   // namespace millrace
 
 #ifndef MILLRACE_COMPILED
 #include <millrace/item/tensor/impl/array.inl>

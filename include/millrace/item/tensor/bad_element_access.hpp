@@ -46,7 +46,7 @@ constexpr void check_index([[maybe_unused]] const char* column, [[maybe_unused]]
 #endif
 }
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail
 
 #ifndef MILLRACE_COMPILED
 #include <millrace/item/tensor/impl/bad_element_access.inl>

@@ -32,7 +32,7 @@ std::string column_text(const column_facts& of);
 [[noreturn]] void throw_other_shape(std::string_view column, std::span<const std::size_t> here,
                                     std::span<const std::size_t> first);
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail
 
 #ifndef MILLRACE_COMPILED
 #include <millrace/item/tensor/impl/column_texts.inl>

@@ -34,11 +34,11 @@ namespace millrace { inline namespace MILLRACE_ABI {
 /// Options of a ragged column.
 template <class T>
 struct ragged_options {
-  std::size_t max_length = 0;     ///< maximum length; required, because every row of a slot has space for it
-  T padding{};                    ///< value of the padding elements
-  bool truncate = false;          ///< if true, longer rows are truncated; if false, a longer row is a data_error
-  bool fixed = false;             ///< if true, every batch is padded to max_length, not to its longest row
-  std::size_t multiple_of = 1;    ///< pads the longest row to a multiple of this number, at most to max_length
+  std::size_t max_length = 0;    ///< maximum length; required, because every row of a slot has space for it
+  T padding{};                   ///< value of the padding elements
+  bool truncate = false;         ///< if true, longer rows are truncated; if false, a longer row is a data_error
+  bool fixed = false;            ///< if true, every batch is padded to max_length, not to its longest row
+  std::size_t multiple_of = 1;   ///< pads the longest row to a multiple of this number, at most to max_length
 
   friend bool operator==(const ragged_options&, const ragged_options&) = default;
 
@@ -75,7 +75,7 @@ std::size_t ragged_length(std::size_t length, const ragged_options<T>& o) {
   return std::min(length, o.max_length);
 }
 
-}  // namespace detail
+}   // namespace detail
 
 /// One row of a ragged column, without padding: shape `[length, ...]`.
 template <class T, std::size_t N = 1>
@@ -135,4 +135,4 @@ ragged(std::vector<T>, ragged_options<T>) -> ragged<T, 1>;
 template <class T, std::size_t N>
 ragged(tensor<T, N>, ragged_options<T>) -> ragged<T, N>;
 
-}}  // namespace millrace
+}}   // namespace millrace

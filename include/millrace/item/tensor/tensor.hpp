@@ -54,7 +54,7 @@ constexpr std::string_view dtype_name() noexcept {
   else return std::is_signed_v<T> ? "i64" : "u64";
 }
 
-}  // namespace detail
+}   // namespace detail
 
 /// An owned array with N dimensions in host memory.
 template <detail::tensor_element T, std::size_t N>
@@ -94,10 +94,14 @@ class tensor {
   /// Returns the element at these indices, one for each dimension.
   template <class... Index>
     requires(sizeof...(Index) == N)
-  T& operator()(Index... index) { return view()(index...); }
+  T& operator()(Index... index) {
+    return view()(index...);
+  }
   template <class... Index>
     requires(sizeof...(Index) == N)
-  const T& operator()(Index... index) const { return view()(index...); }
+  const T& operator()(Index... index) const {
+    return view()(index...);
+  }
 
   /// Returns an iterator over the elements if there is one dimension, else over the rows.
   auto begin() noexcept { return view().begin(); }
@@ -120,7 +124,7 @@ class tensor {
 /// Pixels in memory: `[height, width, channels] u8`.
 using image = tensor<std::uint8_t, 3>;
 
-}}  // namespace millrace
+}}   // namespace millrace
 
 template <class T, std::size_t N>
 inline constexpr bool std::ranges::disable_sized_range<millrace::tensor<T, N>> = N > 1;   // size() counts elements

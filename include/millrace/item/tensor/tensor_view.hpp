@@ -67,7 +67,7 @@ class row_iterator {
   std::size_t at_ = 0;
 };
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail
 
 namespace millrace { inline namespace MILLRACE_ABI {
 
@@ -94,7 +94,7 @@ constexpr std::size_t element_offset(const std::array<std::size_t, N>& index, co
   return at;
 }
 
-}  // namespace detail
+}   // namespace detail
 
 /// A non-owning view of an array with N dimensions.
 template <class T, std::size_t N>
@@ -133,9 +133,15 @@ struct tensor_view {
   std::span<T> span() const { return host(); }
 
   /// Returns element `i`.
-  constexpr T& operator[](std::size_t i) const requires(N == 1) { return (*this)(i); }
+  constexpr T& operator[](std::size_t i) const
+    requires(N == 1)
+  {
+    return (*this)(i);
+  }
   /// Returns row `i` of the first dimension as a view.
-  constexpr tensor_view<T, N - 1> operator[](std::size_t i) const requires(N > 1) {
+  constexpr tensor_view<T, N - 1> operator[](std::size_t i) const
+    requires(N > 1)
+  {
     detail::check_index(name, i, shape[0]);
     return *detail::row_iterator(first_row(), i);
   }
@@ -188,8 +194,8 @@ struct tensor_view {
 /// The padded rows of a ragged column, and the length of each row.
 template <class T, std::size_t N>
 struct padded_view {
-  tensor_view<T, N> values{};                ///< [rows, longest, ...]
-  tensor_view<std::int32_t, 1> lengths{};    ///< [rows]: length of each row without its padding
+  tensor_view<T, N> values{};               ///< [rows, longest, ...]
+  tensor_view<std::int32_t, 1> lengths{};   ///< [rows]: length of each row without its padding
 
   /// Returns row `i` without its padding. Throws bad_element_access in every build if the column is in GPU memory,
   /// where the host cannot read the length.
@@ -253,7 +259,7 @@ struct list_view {
   }
 };
 
-}}  // namespace millrace
+}}   // namespace millrace
 
 // A tensor_view is a view and a borrowed range. With N > 1 it is not a sized range, because size() counts elements and
 // not rows.

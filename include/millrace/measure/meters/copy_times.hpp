@@ -96,4 +96,4 @@ class copy_times {
   span_ring spans_;
 };
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail

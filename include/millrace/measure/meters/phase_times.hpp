@@ -38,7 +38,7 @@ class alignas(64) phase_times {
   std::uint64_t claims_ = 0;   // used only by the worker
 };
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail
 
 #ifndef MILLRACE_COMPILED
 #include <millrace/measure/meters/impl/phase_times.inl>

@@ -101,7 +101,7 @@ class read_meter {
   std::unique_ptr<std::array<span_ring, 8>> spans_;
 };
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail
 
 #ifndef MILLRACE_COMPILED
 #include <millrace/measure/meters/impl/read_meter.inl>

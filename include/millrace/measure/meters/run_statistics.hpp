@@ -29,10 +29,10 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 /// The counts of all reads so far.
 struct reading_counts {
   read_meter::statistics reads{};
-  bool metered = false;         ///< if true, `reads` counts each read of storage; if false, each call of the source
-  std::size_t threads = 1;      ///< threads that may read
-  std::uint64_t open_ns = 0;    ///< time in which threads were allowed to read, summed over the threads
-  std::uint64_t busy_ns = 0;    ///< time that all threads spent reading and unpacking
+  bool metered = false;        ///< if true, `reads` counts each read of storage; if false, each call of the source
+  std::size_t threads = 1;     ///< threads that may read
+  std::uint64_t open_ns = 0;   ///< time in which threads were allowed to read, summed over the threads
+  std::uint64_t busy_ns = 0;   ///< time that all threads spent reading and unpacking
   std::uint64_t samples = 0, bytes = 0;
   std::uint64_t in_turn_ns = 0, in_turn_samples = 0, passed_on = 0;   ///< as in flow_statistics
 };
@@ -66,7 +66,7 @@ class warm_up_statistics {
   std::vector<flow_statistics> all_;
 };
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail
 
 #ifndef MILLRACE_COMPILED
 #include <millrace/measure/meters/impl/run_statistics.inl>

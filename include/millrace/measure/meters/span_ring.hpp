@@ -50,7 +50,7 @@ class span_ring {
 void add_spans(timeline& t, std::string name, const char* what, const std::vector<span_ring::span>& of,
                std::uint64_t start);
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail
 
 #ifndef MILLRACE_COMPILED
 #include <millrace/measure/meters/impl/span_ring.inl>

@@ -157,4 +157,4 @@ inline void name_worker_thread(const char* name) noexcept { name_this_thread(nam
 
 #endif
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail

@@ -29,8 +29,8 @@ class trainer_times {
 
   /// The trainer's current state.
   struct state {
-    bool watched = false;    ///< false between epochs and after the end
-    bool waits = false;      ///< true in next(), false in the step
+    bool watched = false;   ///< false between epochs and after the end
+    bool waits = false;     ///< true in next(), false in the step
     std::uint64_t since_ns = 0, batches = 0;
   };
   state now() const noexcept;
@@ -87,7 +87,7 @@ class trainer_times {
   std::uint64_t batches_ = 0, ready_sum_ = 0, read_ahead_sum_ = 0;
 };
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail
 
 #ifndef MILLRACE_COMPILED
 #include <millrace/measure/meters/impl/trainer_times.inl>

@@ -87,7 +87,7 @@ class worker_times {
 
   struct state {
     bool works = false;
-    waits_for what = waits_for::input;                ///< reason for the wait, if the worker is waiting
+    waits_for what = waits_for::input;   ///< reason for the wait, if the worker is waiting
     std::uint64_t since_ns = 0, ticket = 0, thread = 0;
   };
   state now() const noexcept {
@@ -181,4 +181,4 @@ class worker_times {
   std::optional<std::uint64_t> delay_at_ns_{};
 };
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail

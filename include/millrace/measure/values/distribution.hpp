@@ -104,4 +104,4 @@ class distribution {
   std::uint64_t sum_ = 0;
 };
 
-}}  // namespace millrace
+}}   // namespace millrace

@@ -54,7 +54,7 @@ class event_counts {
   std::vector<notice> notices_;   // protected by the mutex
 };
 
-}}  // namespace millrace
+}}   // namespace millrace
 
 #ifndef MILLRACE_COMPILED
 #include <millrace/measure/values/impl/event_counts.inl>

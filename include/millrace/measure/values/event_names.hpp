@@ -64,4 +64,4 @@ constexpr const char* libjpeg_reason(event_name name) noexcept {
   return text_of(name) + std::string_view("JPEGs by libjpeg: ").size();
 }
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail

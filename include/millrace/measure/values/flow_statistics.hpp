@@ -45,14 +45,14 @@ struct stage_statistics {
   std::string name{};
   stage_kind kind = stage_kind::work;
   std::size_t concurrency = 1;   ///< number of threads (workers) that are open at the end of the window
-  bool on_workers = false;     ///< whether the stage runs on the workers, whose number mr::tuning() changes
+  bool on_workers = false;       ///< whether the stage runs on the workers, whose number mr::tuning() changes
   std::uint64_t busy_ns = 0, starved_ns = 0, blocked_ns = 0;
-  std::uint64_t cpu_ns = 0;    ///< processor time within busy_ns; 0 if not measured
+  std::uint64_t cpu_ns = 0;         ///< processor time within busy_ns; 0 if not measured
   std::uint64_t run_delay_ns = 0;   ///< part of busy_ns in which threads waited for a core, if measured
-  std::uint64_t items = 0;     ///< items that passed the stage
-  double items_per_sample = 1;   ///< items per delivered sample over the entire run; 1 without expand, pack, filter
-  std::uint64_t bytes = 0;     ///< bytes that passed the stage: encoded bytes of reads, or bytes of copied batches
-  distribution service_ns{};   ///< time per operation: a read, the work on a sample, the copy or step of a batch
+  std::uint64_t items = 0;          ///< items that passed the stage
+  double items_per_sample = 1;      ///< items per delivered sample over the entire run; 1 without expand, pack, filter
+  std::uint64_t bytes = 0;          ///< bytes that passed the stage: encoded bytes of reads, or bytes of copied batches
+  distribution service_ns{};        ///< time per operation: a read, the work on a sample, the copy or step of a batch
   std::vector<phase_statistics> phases{};
 
   /// Returns the starved time as a share of the sum of busy, starved and blocked time.
@@ -75,24 +75,24 @@ struct flow_statistics {
   std::uint64_t batches = 0, samples = 0;   ///< number of delivered batches and samples
   std::uint64_t warm_up_batches = 0;        ///< batches before the window, which are excluded
   std::size_t batch_samples = 0;
-  std::uint64_t delivered_bytes = 0;        ///< size of the delivered batches in host memory
+  std::uint64_t delivered_bytes = 0;   ///< size of the delivered batches in host memory
   std::vector<stage_statistics> stages{};
-  distribution wait_ns{};                   ///< time of each call of next()
+  distribution wait_ns{};                         ///< time of each call of next()
   std::optional<std::uint64_t> device_gap_ns{};   ///< time in which the device had no batch; unset if not measured
-  read_levels reads_at_once{};              ///< time, reads and bytes by the number of outstanding reads
+  read_levels reads_at_once{};                    ///< time, reads and bytes by the number of outstanding reads
   /// Time and samples of reading the next shard in the order. All later shards wait for this shard.
   std::uint64_t in_turn_ns = 0, in_turn_samples = 0;
-  std::uint64_t passed_on_samples = 0;      ///< samples that readers passed on in order; 0 without a fixed order
+  std::uint64_t passed_on_samples = 0;            ///< samples that readers passed on in order; 0 without a fixed order
   std::optional<std::uint64_t> storage_bytes{};   ///< bytes read that were not in the page cache
-  double storage_ceiling_bytes_per_s = 0;   ///< maximum speed, measured or known in advance; 0 if unknown
+  double storage_ceiling_bytes_per_s = 0;         ///< maximum speed, measured or known in advance; 0 if unknown
   double copy_ceiling_bytes_per_s = 0;
-  double receive_ns_per_byte = 0;           ///< processor time to receive a byte from a feeder; 0 if unknown
-  std::size_t usable_cores = 0;             ///< cores by affinity and quota; 0 if unknown
-  std::uint64_t throttled_ns = 0;           ///< time in which the cgroup's quota throttled the process
-  std::uint64_t process_cpu_ns = 0;         ///< processor time, summed over all threads of the process; 0 if unknown
-  std::uint64_t run_delay_ns = 0;           ///< time in which threads waited for a core, summed over all threads
+  double receive_ns_per_byte = 0;     ///< processor time to receive a byte from a feeder; 0 if unknown
+  std::size_t usable_cores = 0;       ///< cores by affinity and quota; 0 if unknown
+  std::uint64_t throttled_ns = 0;     ///< time in which the cgroup's quota throttled the process
+  std::uint64_t process_cpu_ns = 0;   ///< processor time, summed over all threads of the process; 0 if unknown
+  std::uint64_t run_delay_ns = 0;     ///< time in which threads waited for a core, summed over all threads
   std::size_t host_slots = 0, device_slots = 0;
-  std::size_t read_ahead_bytes = 0;         ///< maximum number of bytes that are read, but not yet claimed
+  std::size_t read_ahead_bytes = 0;   ///< maximum number of bytes that are read, but not yet claimed
   std::vector<queue_statistics> queues{};
 
   /// Returns the first stage of this kind, or null.
@@ -117,7 +117,7 @@ const char* name_of(stage_kind kind) noexcept;
 
 inline void saturating_sub(std::uint64_t& now, std::uint64_t before) noexcept { now -= now < before ? now : before; }
 
-}  // namespace detail
+}   // namespace detail
 
 /// Returns the measurements since `before`, an earlier snapshot of the same run. Copies settings, ceilings and means of
 /// queues from `now`.
@@ -167,7 +167,7 @@ Figures operator-(Figures now, const Figures& before) {
   return now;
 }
 
-}}  // namespace millrace
+}}   // namespace millrace
 
 #ifndef MILLRACE_COMPILED
 #include <millrace/measure/values/impl/flow_statistics.inl>

@@ -52,4 +52,4 @@ using histogram = basic_histogram<true>;
 /// A histogram for one recording thread at a time.
 using own_histogram = basic_histogram<false>;
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail

@@ -35,8 +35,7 @@ struct process_statistics {
     // The later sum may be smaller, because it excludes threads that have ended.
     later.throttled_ns -= std::min(later.throttled_ns, earlier.throttled_ns);
     later.run_delay_ns -= std::min(later.run_delay_ns, earlier.run_delay_ns);
-    if (later.storage_bytes)
-      *later.storage_bytes -= std::min(*later.storage_bytes, earlier.storage_bytes.value_or(0));
+    if (later.storage_bytes) *later.storage_bytes -= std::min(*later.storage_bytes, earlier.storage_bytes.value_or(0));
     return later;
   }
 };
@@ -49,7 +48,7 @@ std::optional<std::uint64_t> number_after(const std::string& path, const char* w
 /// system does not report this time. Costs a few microseconds and does not allocate.
 std::optional<std::uint64_t> run_delay_of_this_thread_ns() noexcept;
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail
 
 #ifndef MILLRACE_COMPILED
 #include <millrace/measure/values/impl/process_statistics.inl>

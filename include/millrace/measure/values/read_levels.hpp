@@ -65,7 +65,7 @@ class read_levels {
   std::array<level, max_level + 1> levels_{};
 };
 
-}}  // namespace millrace
+}}   // namespace millrace
 
 #ifndef MILLRACE_COMPILED
 #include <millrace/measure/values/impl/read_levels.inl>

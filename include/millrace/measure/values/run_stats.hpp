@@ -22,11 +22,11 @@ namespace millrace { inline namespace MILLRACE_ABI {
 
 /// The shuffle quality, compared with a shuffle of the complete data set.
 struct shuffle_statistics {
-  double share = 0;            ///< observed mean share of the largest shard in a batch
-  double expected_share = 0;   ///< forecast for the order's window; set by session::shuffle_quality()
-  double ideal_share = 0;      ///< forecast for a complete shuffle; set by session::shuffle_quality()
-  double neighbor_distance = 0;         ///< observed mean distance, in positions of the global order
-  double ideal_neighbor_distance = 0;   ///< the same for a complete shuffle
+  double share = 0;                           ///< observed mean share of the largest shard in a batch
+  double expected_share = 0;                  ///< forecast for the order's window; set by session::shuffle_quality()
+  double ideal_share = 0;                     ///< forecast for a complete shuffle; set by session::shuffle_quality()
+  double neighbor_distance = 0;               ///< observed mean distance, in positions of the global order
+  double ideal_neighbor_distance = 0;         ///< the same for a complete shuffle
   std::uint64_t batches = 0, neighbors = 0;   ///< number of observed batches and pairs; 0 if nothing was observed
 };
 
@@ -50,7 +50,7 @@ struct run_stats {
   std::uint64_t samples_read = 0, bytes_read = 0, read_busy_ns = 0;
   std::size_t workers = 0, io_threads = 0;
   std::size_t host_slots = 0, ready_slots = 0, slot_bytes = 0;
-  std::vector<event_count> counts{};   ///< event counts by name (measure/values/event_counts.hpp)
+  std::vector<event_count> counts{};     ///< event counts by name (measure/values/event_counts.hpp)
   std::vector<source_count> sources{};   ///< counts by source of a mix (sources/mix.hpp), in the order of the sources
 
   /// Returns the share of the trainer's time that was spent waiting for data, excluding the wait for the first batch.
@@ -60,4 +60,4 @@ struct run_stats {
   }
 };
 
-}}  // namespace millrace
+}}   // namespace millrace

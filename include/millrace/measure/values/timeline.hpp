@@ -58,7 +58,7 @@ struct timeline {
   std::uint32_t add_track(std::string name);
 };
 
-}}  // namespace millrace
+}}   // namespace millrace
 
 #ifndef MILLRACE_COMPILED
 #include <millrace/measure/values/impl/timeline.inl>

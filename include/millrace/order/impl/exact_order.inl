@@ -24,8 +24,7 @@ MILLRACE_INLINE std::size_t automatic_lanes(const exact_order_options& o) {
   return 1;
 }
 
-MILLRACE_RARE exact_order::exact_order(options o)
-    : options_(std::move(o)), lanes_are_automatic_(options_.lanes == 0) {
+MILLRACE_RARE exact_order::exact_order(options o) : options_(std::move(o)), lanes_are_automatic_(options_.lanes == 0) {
   if (options_.global_batch == 0) throw setup_error("the batch size is 0", "Choose a size of at least 1");
   for (const std::uint64_t count : options_.counts) {
     samples_ += std::min(count, lane_jitter::max_places);
@@ -164,4 +163,4 @@ MILLRACE_INLINE std::vector<located_sample> exact_order::dropped(std::uint64_t e
   return exact() ? layout_of(epoch).dropped() : std::vector<located_sample>{};
 }
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail

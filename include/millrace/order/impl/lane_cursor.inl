@@ -46,4 +46,4 @@ MILLRACE_INLINE void lane_cursor::enter(open_lane& at, std::uint64_t lane, std::
   while (at.walk.ordinal() < ordinal) static_cast<void>(at.walk.next());
 }
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail

@@ -34,9 +34,8 @@ MILLRACE_INLINE std::uint64_t lane_jitter::gather(std::uint64_t ordinal, std::ve
   // Samples before `begin` have already been delivered. The first `ordinal - begin` entries by key have been delivered
   // too.
   const auto here = around.begin() + static_cast<std::ptrdiff_t>(ordinal - begin);
-  std::nth_element(around.begin(), here, around.end(), [](const entry& a, const entry& b) {
-    return sliding_jitter<entry>::sorts_after(b, a);
-  });
+  std::nth_element(around.begin(), here, around.end(),
+                   [](const entry& a, const entry& b) { return sliding_jitter<entry>::sorts_after(b, a); });
   around.erase(around.begin(), here);
   return end;
 }
@@ -49,4 +48,4 @@ MILLRACE_INLINE lane_walk::lane_walk(const lane_jitter& order, std::uint64_t ord
   waiting_.start(arrived, std::move(around));
 }
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail

@@ -153,6 +153,6 @@ MILLRACE_INLINE void mix_pattern::assign_sources(std::uint64_t period) {
   }
 }
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail
 
 #include <millrace/simd/precise_end.inc>

@@ -55,8 +55,7 @@ MILLRACE_INLINE std::uint64_t mix_plan::batches() const noexcept {
 
 MILLRACE_INLINE std::size_t mix_plan::rows(std::uint64_t batch, const world& mine) const noexcept {
   if (batch >= batches()) return 0;
-  const std::uint64_t all =
-      std::min<std::uint64_t>(positions_ - batch * options_.global_batch, options_.global_batch);
+  const std::uint64_t all = std::min<std::uint64_t>(positions_ - batch * options_.global_batch, options_.global_batch);
   return static_cast<std::size_t>(exact_order::share(all, mine));
 }
 
@@ -133,15 +132,14 @@ MILLRACE_INLINE ordered_sample mix_plan::sample_at(std::uint64_t epoch, std::uin
 }
 
 MILLRACE_INLINE void mix_plan::throw_out_of_range(std::uint64_t position) const {
-    throw setup_error("position " + std::to_string(position) + " is out of range: an epoch has " +
-                          std::to_string(positions_) + " positions",
-                      "Choose a position from 0 to the last one of the epoch");
-  }
+  throw setup_error("position " + std::to_string(position) + " is out of range: an epoch has " +
+                        std::to_string(positions_) + " positions",
+                    "Choose a position from 0 to the last one of the epoch");
+}
 
 MILLRACE_INLINE std::vector<std::uint64_t> mix_plan::ends_of(const mix_phase& p) const {
   std::vector<std::uint64_t> numbers;
-  for (std::size_t i = 0; i < sources_.size(); ++i)
-    numbers.push_back(sources_[i].samples() - p.counts_before[i] - 1);
+  for (std::size_t i = 0; i < sources_.size(); ++i) numbers.push_back(sources_[i].samples() - p.counts_before[i] - 1);
   std::vector<std::uint64_t> ends = p.pattern.positions_of(numbers);
   for (std::uint64_t& end : ends) ++end;
   return ends;
@@ -207,4 +205,4 @@ MILLRACE_INLINE void mix_plan::set_length() {
   }
 }
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail

@@ -91,8 +91,8 @@ MILLRACE_INLINE void mix_schedule::advance(walk& at) const {
   for (std::size_t i = 0; i < sources; ++i) {
     const double weight = weights_[i].mean(begin, end);
     if (!is_finite(weight) || weight < 0)
-      throw setup_error("the weight of " + names_[i] + " of the mix is invalid at position " +
-                            std::to_string(begin) + ": got " + std::to_string(weight),
+      throw setup_error("the weight of " + names_[i] + " of the mix is invalid at position " + std::to_string(begin) +
+                            ": got " + std::to_string(weight),
                         "Return a weight of at least 0");
     if (!repeats && at.is_exhausted(i, samples_)) {
       ++exhausted_sources;
@@ -209,8 +209,8 @@ MILLRACE_INLINE std::vector<std::uint64_t> mix_schedule::counts_of(const world& 
   const std::lock_guard lock(counts_mutex_);
   rank_counts* counted = nullptr;
   for (rank_counts& c : counted_)
-    if (c.mine.rank == mine.rank && c.mine.size == mine.size && c.begin == begin && c.end <= end &&
-        !c.counts.empty() && (!counted || c.end > counted->end))
+    if (c.mine.rank == mine.rank && c.mine.size == mine.size && c.begin == begin && c.end <= end && !c.counts.empty() &&
+        (!counted || c.end > counted->end))
       counted = &c;
   if (!counted) {
     counted = &counted_[oldest_counted_++ % counted_.size()];
@@ -276,6 +276,6 @@ MILLRACE_INLINE std::pair<std::size_t, std::uint64_t> mix_schedule::first_pass()
   return last;
 }
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail
 
 #include <millrace/simd/precise_end.inc>

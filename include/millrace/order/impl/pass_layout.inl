@@ -43,4 +43,4 @@ MILLRACE_INLINE pass_permutation::pass_permutation(const options& o) {
   else shuffle(narrow_);
 }
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail

@@ -37,4 +37,4 @@ MILLRACE_INLINE std::uint64_t shard_order::permutation_key(std::uint64_t epoch, 
   return rng({.seed = options_.seed, .epoch = epoch, .sample = key_of(index), .stage = permutation_stream}).bits();
 }
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail

@@ -107,8 +107,10 @@ MILLRACE_INLINE double shuffle_forecast::mean_share(const exact_order& plan) con
       for (std::uint64_t p = first + world_.rank; p < end; p += ranks) count(p);
     else
       for (std::uint64_t p = first + world_.rank; p < std::min(end, first + turn); p += ranks)
-        count_in_lane(plan, {.pass = pass, .lane = p % lanes, .ordinal = p / lanes, .rows = (end - p - 1) / turn + 1,
-                              .step = step}, random, count);
+        count_in_lane(
+            plan,
+            {.pass = pass, .lane = p % lanes, .ordinal = p / lanes, .rows = (end - p - 1) / turn + 1, .step = step},
+            random, count);
     sum += counter.largest_share();
   }
   return sum / static_cast<double>(rounds_);
@@ -120,4 +122,4 @@ MILLRACE_INLINE double shuffle_forecast::key_of(double delivered, double window,
   return delivered < by_start ? std::sqrt(2 * window * delivered) : start + delivered - by_start;
 }
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail

@@ -59,4 +59,4 @@ MILLRACE_INLINE void shuffle_quality::watch(const ordered_sample& s) {
   first_of_pair_.erase(first);
 }
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail

@@ -24,8 +24,8 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 /// Options of mix_stream.
 struct mix_stream_options {
   std::uint64_t seed = 0;
-  std::size_t window = 0;         ///< shuffle window in samples; 0 without a shuffle
-  std::uint64_t first_shard = 0;  ///< number of shards in all earlier sources
+  std::size_t window = 0;                ///< shuffle window in samples; 0 without a shuffle
+  std::uint64_t first_shard = 0;         ///< number of shards in all earlier sources
   std::shared_ptr<read_meter> reads{};   ///< meter shared by all sources; null if reads are not measured
   std::string name{};                    ///< name of the source in diagnostics
 };
@@ -91,8 +91,7 @@ class mix_stream {
 
   /// Returns whether the pass has no more samples. May read samples to find out.
   bool is_exhausted(event_counts& counts) {
-    while (!waiting_.ready() && read_one(counts)) {
-    }
+    while (!waiting_.ready() && read_one(counts)) {}
     return waiting_.empty();
   }
   /// Returns the next sample and removes it. Requires that is_exhausted() returned false.
@@ -183,4 +182,4 @@ class mix_stream {
   std::string shard_;   // name of the open shard
 };
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail

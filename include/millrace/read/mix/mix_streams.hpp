@@ -51,9 +51,8 @@ struct stream_tuple {
   void with(std::size_t source, const F& act) {
     if constexpr (Index + 1 < sizeof...(Sources))
       if (source != Index) return with<Index + 1>(source, act);
-    act(*std::get<Index>(all), [](auto&& one) {
-      return item_of_mix<typename Sources::item...>::template make<Index>(std::move(one));
-    });
+    act(*std::get<Index>(all),
+        [](auto&& one) { return item_of_mix<typename Sources::item...>::template make<Index>(std::move(one)); });
   }
 
   std::tuple<std::unique_ptr<mix_stream<Sources>>...> all;
@@ -201,9 +200,8 @@ class mix_streams {
       if (over) return std::nullopt;
       std::optional<item> result;
       const std::size_t source = next_source();
-      streams->with(source, [&](auto& stream, const auto& convert) {
-        take_from(stream, source, convert, result, who);
-      });
+      streams->with(source,
+                    [&](auto& stream, const auto& convert) { take_from(stream, source, convert, result, who); });
       return result;
     }
 
@@ -268,7 +266,7 @@ class mix_streams {
     std::shared_ptr<const mix_schedule> schedule;   // null if the weights are constant
     std::shared_ptr<const mix_phase> phase;
     std::optional<Streams> streams;
-    std::optional<event_counts> counts;                // events of the current epoch
+    std::optional<event_counts> counts;   // events of the current epoch
     const std::size_t max_bytes = share_of_machine(processes_of_machine({})).memory_bytes / 4;
     std::uint64_t turn = 0, delivered = 0;   // position in the pattern; number of samples delivered in this epoch
     std::uint64_t length = 0;   // with `repeat`: number of samples of an epoch; 0 before the first epoch has ended
@@ -306,4 +304,4 @@ class mix_streams {
 template <class... Sources>
 mix_streams(mix_rule, std::uint64_t, const Sources&...) -> mix_streams<stream_tuple<Sources...>>;
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail

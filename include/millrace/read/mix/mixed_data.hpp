@@ -89,7 +89,7 @@ class mixed_data : public shard_sets {
 /// source's number and the source's seed.
 mix_plan plan_of(const mixed_data& data, const indexed_run_options& o);
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail
 
 #ifndef MILLRACE_COMPILED
 #include <millrace/read/mix/impl/mixed_data.inl>

@@ -90,4 +90,4 @@ struct item_of_mix<Items...> {
   }
 };
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail

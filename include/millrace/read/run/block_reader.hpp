@@ -108,4 +108,4 @@ MILLRACE_INLINE void block_reader<Data>::read() {
   find_failure();
 }
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail

@@ -43,4 +43,4 @@ std::uint32_t times_of(const Source& source) {
   return static_cast<std::uint32_t>(sum >> 32);
 }
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail

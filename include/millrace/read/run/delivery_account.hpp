@@ -69,11 +69,11 @@ class delivery_account {
   MILLRACE_RARE conservation_error violation(const std::string& did) const {
     const std::string dropped = std::to_string(options_.dropped);
     return {"epoch " + std::to_string(epoch_) + " " + did + " " + std::to_string(delivered_) + " samples in " +
-                std::to_string(batch_) + " batches, " +
-                (damaged_ > 0 ? std::to_string(damaged_) + " damaged, " : "") + dropped + " dropped (" +
-                std::to_string(delivered_ + damaged_ + options_.dropped) + " in total): expected " +
-                std::to_string(options_.rows) + " in " + std::to_string(options_.batches) + " batches, " + dropped +
-                " dropped (" + std::to_string(options_.rows + options_.dropped) + " in total on this rank)",
+                std::to_string(batch_) + " batches, " + (damaged_ > 0 ? std::to_string(damaged_) + " damaged, " : "") +
+                dropped + " dropped (" + std::to_string(delivered_ + damaged_ + options_.dropped) +
+                " in total): expected " + std::to_string(options_.rows) + " in " + std::to_string(options_.batches) +
+                " batches, " + dropped + " dropped (" + std::to_string(options_.rows + options_.dropped) +
+                " in total on this rank)",
             "Correct the source: it delivered fewer or more samples than it counts, so all later samples have wrong "
             "positions"};
   }
@@ -83,4 +83,4 @@ class delivery_account {
   std::atomic<std::uint64_t> digest_, dropped_{0};
 };
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail

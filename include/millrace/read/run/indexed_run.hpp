@@ -107,8 +107,12 @@ class indexed_run final : public planned_run {
   void finish() override { account_.finish(); }
   batch_numbers numbers() const override {
     const std::size_t rows = plan_.settings().global_batch;
-    return {.first_epoch = start_.epoch, .first_batch = start_.next_position / rows, .epoch_batches = plan_.batches(),
-            .rows = rows / world_.size, .mine = world_, .stride = start_.stride};
+    return {.first_epoch = start_.epoch,
+            .first_batch = start_.next_position / rows,
+            .epoch_batches = plan_.batches(),
+            .rows = rows / world_.size,
+            .mine = world_,
+            .stride = start_.stride};
   }
   std::string order_text() const override;
   /// Sets the following members of `s`: the digest, the samples dropped at the ends of epochs, and the samples of each
@@ -125,7 +129,9 @@ class indexed_run final : public planned_run {
  private:
   /// Returns the number of batches of the run before the session's first batch.
   std::uint64_t first_step() const noexcept;
-  MILLRACE_RARE std::string lane_advice() const requires source_type::observes {
+  MILLRACE_RARE std::string lane_advice() const
+    requires source_type::observes
+  {
     // Each shard is one sample, so a batch cannot have several samples of a shard.
     if (plan_.samples() == plan_.settings().counts.size()) return {};
     if (!plan_.settings().shuffled || world_.rank > 0 || start_.epoch > 0 || start_.next_position > 0) return {};
@@ -162,6 +168,6 @@ class indexed_run final : public planned_run {
   std::size_t held_bytes_ = 0;
 };
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail
 
 #include <millrace/read/run/indexed_run.tpl.hpp>

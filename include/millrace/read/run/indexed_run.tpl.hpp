@@ -33,8 +33,8 @@ MILLRACE_RARE indexed_run<Data>::indexed_run(std::shared_ptr<Data> data, const o
     throw setup_error("epoch_batches = endless allows one epoch, but epochs = " + std::to_string(o.epochs),
                       "Use session_options{.epochs = 1, .epoch_batches = endless}, or a number of batches");
   if (start_.epoch >= o.epochs)
-    throw setup_error("the run is over: its resume point is the end of epoch " + std::to_string(start_.epoch) +
-                          " of " + std::to_string(o.epochs),
+    throw setup_error("the run is over: its resume point is the end of epoch " + std::to_string(start_.epoch) + " of " +
+                          std::to_string(o.epochs),
                       "Raise session_options::epochs, which counts from the first start");
 }
 
@@ -66,7 +66,8 @@ MILLRACE_RARE std::vector<notice> indexed_run<Data>::notices() const {
   if (std::string narrow = plan_.window_notice(); !narrow.empty())
     all.push_back({.kind = notice_kind::order, .severity = notice_severity::warning, .text = std::move(narrow)});
   if (!start_.is_share()) return all;
-  all.push_back({.kind = notice_kind::resume, .severity = notice_severity::warning,
+  all.push_back({.kind = notice_kind::resume,
+                 .severity = notice_severity::warning,
                  .text = "the resume point's digest is not the digest of the run: got the share of one of " +
                          std::to_string(start_.share.ranks) +
                          " ranks, expected the sum of all. Order and samples are correct, but all later digests "
@@ -174,21 +175,21 @@ MILLRACE_RARE position indexed_run<Data>::start_of_grown(const position& from, p
 
 template <class Data>
 MILLRACE_RARE position indexed_run<Data>::start_of(const options& o, std::uint64_t data_set) {
-  const std::optional<position> from =
-      o.resume.empty() ? std::nullopt : std::optional(parse_position(o.resume));
-  const position now{.version = order_rule_of(o).version,
-                     .seed = o.seed,
-                     .epoch = from ? 0 : o.first_epoch,
-                     .lanes = static_cast<std::uint32_t>(plan_.settings().lanes),
-                     .window = plan_.window(),
-                     .global_batch = plan_.settings().global_batch,
-                     .epoch_batches = o.epoch_batches,
-                     .drop_last = o.drop_last,
-                     .data_set = data_set,
-                     .choice = data_->choice(),
-                     .stride = row_stride({.requested = o.stride, .of_resume_point = from ? from->stride : 0,
-                                           .rows = o.rows, .mine = o.world}),
-                     .counts = {.shards = data_->counts().size(), .samples = total_samples(*data_)}};
+  const std::optional<position> from = o.resume.empty() ? std::nullopt : std::optional(parse_position(o.resume));
+  const position now{
+      .version = order_rule_of(o).version,
+      .seed = o.seed,
+      .epoch = from ? 0 : o.first_epoch,
+      .lanes = static_cast<std::uint32_t>(plan_.settings().lanes),
+      .window = plan_.window(),
+      .global_batch = plan_.settings().global_batch,
+      .epoch_batches = o.epoch_batches,
+      .drop_last = o.drop_last,
+      .data_set = data_set,
+      .choice = data_->choice(),
+      .stride = row_stride(
+          {.requested = o.stride, .of_resume_point = from ? from->stride : 0, .rows = o.rows, .mine = o.world}),
+      .counts = {.shards = data_->counts().size(), .samples = total_samples(*data_)}};
   if (!from) return now;
   if (o.grown && from->has_index() && from->data_set != data_set) {
     smaller_ = from;
@@ -231,4 +232,4 @@ MILLRACE_INLINE std::uint64_t indexed_run<Data>::samples_at_once(const options& 
   return std::clamp<std::uint64_t>(o.bytes_at_once / std::max<std::uint64_t>(1, mean_bytes), 16, 4096);
 }
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail

@@ -19,27 +19,27 @@ class notice_outlet;
 
 /// The properties of a session that decide whether a source may use its index.
 struct index_use {
-  bool one_row_per_sample;     ///< whether each sample becomes one row, which an exact order requires
-  bool tolerates_damage;       ///< whether the session has on_damage
-  notice_outlet& notices;      ///< receives the notices of the session
+  bool one_row_per_sample;   ///< whether each sample becomes one row, which an exact order requires
+  bool tolerates_damage;     ///< whether the session has on_damage
+  notice_outlet& notices;    ///< receives the notices of the session
 };
 
 /// Options of one run over an indexed data set.
 struct indexed_run_options {
   std::uint64_t seed = 0;
-  std::size_t window = 0;       ///< shuffle window in samples; 0 without a shuffle
-  std::size_t rows = 1;         ///< rows per batch on this rank
-  bool drop_last = true;        ///< drops an incomplete last batch of an exact pass
-  bool allow_empty = false;     ///< allows a last batch with fewer rows than there are ranks
+  std::size_t window = 0;     ///< shuffle window in samples; 0 without a shuffle
+  std::size_t rows = 1;       ///< rows per batch on this rank
+  bool drop_last = true;      ///< drops an incomplete last batch of an exact pass
+  bool allow_empty = false;   ///< allows a last batch with fewer rows than there are ranks
   millrace::world world{};
   /// Number of lanes (interleaved parts of the order). 0 selects the number in the resume point. In a new run, it
   /// selects a number that depends on the data and the window.
   std::size_t lanes = 0;
   bool tolerates_damage = false;   ///< whether the session has on_damage
-  bool grown = false;           ///< accepts the resume point of a run over fewer samples
-  std::string resume{};         ///< text of the resume point; empty for a new run
+  bool grown = false;              ///< accepts the resume point of a run over fewer samples
+  std::string resume{};            ///< text of the resume point; empty for a new run
   std::uint64_t first_epoch = 0;   ///< first epoch of a new run
-  std::uint64_t epochs = 1;     ///< number of epochs of the run, including those of earlier sessions
+  std::uint64_t epochs = 1;        ///< number of epochs of the run, including those of earlier sessions
   /// Distance between the two rows of a mixed pair (read/run/row_stride.hpp). Empty if rows are not mixed.
   std::optional<std::size_t> stride{};
   std::uint64_t epoch_batches = 0;   ///< batches of an epoch; 0 for one exact pass; may be exact_order_options::endless
@@ -50,4 +50,4 @@ struct indexed_run_options {
   std::size_t global_batch() const noexcept { return rows * (world.size > 0 ? world.size : 1); }
 };
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail

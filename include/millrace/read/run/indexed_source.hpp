@@ -40,7 +40,7 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 struct indexed_source_options {
   millrace::world world{};
   std::uint64_t first_epoch = 0;
-  std::uint64_t first_position = 0;      ///< position in that epoch, in rows of all ranks
+  std::uint64_t first_position = 0;        ///< position in that epoch, in rows of all ranks
   std::uint64_t samples_per_block = 256;   ///< number of samples of this rank in a block
 };
 
@@ -87,8 +87,7 @@ class indexed_source {
   /// Returns the location of another part of a sample whose members are not adjacent in its shard.
   template <class From = Data>
     requires requires(const From& d, const error_location& at) { d.other_piece_of(at); }
-  std::optional<other_piece> other_piece_of(const error_location& sample) const
-  {
+  std::optional<other_piece> other_piece_of(const error_location& sample) const {
     return shared_->data->other_piece_of(sample);
   }
 
@@ -227,4 +226,4 @@ MILLRACE_INLINE ordered_sample indexed_source<Data, Plan>::shared::void_row() co
   return last;
 }
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail

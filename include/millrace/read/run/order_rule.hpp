@@ -15,9 +15,9 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 /// The part of an order that depends on the version of the resume point.
 struct order_rule {
-  std::size_t lanes = 0;                                  ///< number of lanes; 0 for automatic_lanes()
-  bool permutes = true;                                   ///< whether a window of all samples permutes uniformly
-  std::uint32_t version = position::index_version;        ///< version of the run's resume points
+  std::size_t lanes = 0;                             ///< number of lanes; 0 for automatic_lanes()
+  bool permutes = true;                              ///< whether a window of all samples permutes uniformly
+  std::uint32_t version = position::index_version;   ///< version of the run's resume points
 };
 
 /// Returns the rule for a run with these options.
@@ -35,4 +35,4 @@ inline order_rule order_rule_of(const indexed_run_options& o) {
   return rule;
 }
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail

@@ -64,7 +64,7 @@ class planned_run {
   virtual void report(event_counts&) const {}
 };
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail
 
 #ifndef MILLRACE_COMPILED
 #include <millrace/read/run/impl/planned_run.inl>

@@ -41,26 +41,26 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 /// Options of one run over a source without an index.
 struct replayed_run_options {
   shard_order::options order{};
-  std::uint64_t data_set = 0;     ///< fingerprint_of(source), see data_identity.hpp
-  std::uint32_t times = 0;        ///< times_of(source), see data_identity.hpp
-  std::size_t rows = 1;           ///< rows per batch on this rank
+  std::uint64_t data_set = 0;   ///< fingerprint_of(source), see data_identity.hpp
+  std::uint32_t times = 0;      ///< times_of(source), see data_identity.hpp
+  std::size_t rows = 1;         ///< rows per batch on this rank
   bool drop_last = true;
-  bool grown = false;             ///< session_options::grown; an error if the data grew, because it needs an index
-  std::string resume{};           ///< text of the resume point; empty for a new run
-  std::uint64_t first_epoch = 0;  ///< first epoch of a new run
+  bool grown = false;              ///< session_options::grown; an error if the data grew, because it needs an index
+  std::string resume{};            ///< text of the resume point; empty for a new run
+  std::uint64_t first_epoch = 0;   ///< first epoch of a new run
   std::uint64_t epochs = 1, epoch_batches = 0;   ///< epoch_batches is 0 if an epoch is a pass
   replay_start from = replay_start::sample;      ///< the points at which a resumed run can start reading
-  bool one_row = true;            ///< whether each sample becomes exactly one row
-  std::uint64_t take = ~std::uint64_t{0};   ///< maximum samples to use in each pass
-  bool takes = false;             ///< whether the flow has a take(), at the source or later
-  bool packs = false;             ///< whether the flow has a packing stage (stages/pack.hpp)
-  position::packing_limits packing{};       ///< limits of the last packing stage
+  bool one_row = true;                           ///< whether each sample becomes exactly one row
+  std::uint64_t take = ~std::uint64_t{0};        ///< maximum samples to use in each pass
+  bool takes = false;                            ///< whether the flow has a take(), at the source or later
+  bool packs = false;                            ///< whether the flow has a packing stage (stages/pack.hpp)
+  position::packing_limits packing{};            ///< limits of the last packing stage
   /// Distance between the two rows of a mixed pair (read/run/row_stride.hpp). Empty if rows are not mixed.
   std::optional<std::size_t> stride{};
-  bool buckets = false;           ///< whether a stage sets the number of rows of each batch (stages/bucket.hpp)
+  bool buckets = false;   ///< whether a stage sets the number of rows of each batch (stages/bucket.hpp)
   millrace::world world{};
-  std::size_t max_lanes = 0;      ///< maximum number of lanes; 0 for one lane for each rank
-  std::string why_streamed{};     ///< the reason why the source has no index; empty if there is nothing to report
+  std::size_t max_lanes = 0;    ///< maximum number of lanes; 0 for one lane for each rank
+  std::string why_streamed{};   ///< the reason why the source has no index; empty if there is nothing to report
 };
 
 /// Computes the run of a session over a source without an index.
@@ -124,20 +124,23 @@ MILLRACE_INLINE owner<read_stage> replayed_run::read(const Source& source, shard
   const replay_point& r = start_.replay;
   if (lanes_ > 1) {
     const std::uint64_t ordinal = options_.one_row ? start_.step * options_.rows : r.ordinal;
-    lane_starts starts = find_lane_starts(
-        source, {.order = order_.settings(), .lanes = lanes_, .world = options_.world, .ordinal = ordinal,
-                 .threads = o.threads, .tolerates_damage = o.lost != nullptr});
+    lane_starts starts = find_lane_starts(source, {.order = order_.settings(),
+                                                   .lanes = lanes_,
+                                                   .world = options_.world,
+                                                   .ordinal = ordinal,
+                                                   .threads = o.threads,
+                                                   .tolerates_damage = o.lost != nullptr});
     counted_ = starts.counted;
-    return make_owner<interleaved_read_stage<Source>>(source,
-                                                      interleaved_read_stage_options{.threads = o.threads,
-                                                                                     .read_ahead_bytes =
-                                                                                         o.read_ahead_bytes,
-                                                                                     .window_bytes = o.window_bytes,
-                                                                                     .lanes = std::move(starts.lanes),
-                                                                                     .turn = starts.turn,
-                                                                                     .first_ordinal = ordinal,
-                                                                                     .lost = o.lost},
-                                                      next);
+    return make_owner<interleaved_read_stage<Source>>(
+        source,
+        interleaved_read_stage_options{.threads = o.threads,
+                                       .read_ahead_bytes = o.read_ahead_bytes,
+                                       .window_bytes = o.window_bytes,
+                                       .lanes = std::move(starts.lanes),
+                                       .turn = starts.turn,
+                                       .first_ordinal = ordinal,
+                                       .lost = o.lost},
+        next);
   }
   if (options_.epoch_batches > 0) o.epochs = ~std::uint64_t{0};
   o.first_epoch = r.pass;
@@ -149,7 +152,7 @@ MILLRACE_INLINE owner<read_stage> replayed_run::read(const Source& source, shard
   return make_owner<shard_read_stage<Source>>(source, order_, o, next);
 }
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail
 
 #ifndef MILLRACE_COMPILED
 #include <millrace/read/run/impl/replayed_run.inl>

@@ -22,8 +22,8 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 struct row_stride_options {
   std::optional<std::size_t> requested{};   ///< empty if rows are not mixed; 0 selects a stride
-  std::uint32_t of_resume_point = 0;    ///< stride of the resume point; 0 for a new run
-  std::size_t rows = 1;                 ///< rows per batch on one rank
+  std::uint32_t of_resume_point = 0;        ///< stride of the resume point; 0 for a new run
+  std::size_t rows = 1;                     ///< rows per batch on one rank
   world mine{};
 };
 
@@ -39,7 +39,7 @@ inline std::uint32_t row_stride(const row_stride_options& o) {
     throw setup_error("the two rows of a pair would be on different ranks: " + got + ", expected a multiple of the " +
                           std::to_string(o.mine.size) + " ranks",
                       resumed ? "Resume with a number of ranks that divides the stride"
-                           : "Set mix_rows' .stride to a multiple of the number of ranks, or omit it");
+                              : "Set mix_rows' .stride to a multiple of the number of ranks, or omit it");
   if (stride / o.mine.size >= o.rows)
     throw setup_error("no row of a batch has a partner to mix with: " + got + ", expected less than the " +
                           std::to_string(o.rows * o.mine.size) + " rows of a batch over all ranks",
@@ -47,4 +47,4 @@ inline std::uint32_t row_stride(const row_stride_options& o) {
   return static_cast<std::uint32_t>(stride);
 }
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail

@@ -84,4 +84,4 @@ class single_reader {
   std::size_t at_ = 0;
 };
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail

@@ -80,8 +80,8 @@ class lane_queue final : public sample_sink<T> {
 struct lane_start {
   shard_order::options order{};
   std::uint64_t pass = 0;
-  std::size_t shard = 0;       ///< index in the order of the lane's shards in that pass
-  std::uint64_t sample = 0;    ///< number of samples in the lane's pass before that shard
+  std::size_t shard = 0;      ///< index in the order of the lane's shards in that pass
+  std::uint64_t sample = 0;   ///< number of samples in the lane's pass before that shard
   /// Index of the first sample to deliver, in the lane's shuffled order of that pass. Samples before it are dropped.
   std::uint64_t ordinal = 0;
 };
@@ -93,9 +93,9 @@ struct interleaved_read_stage_options {
   std::size_t window_bytes = ~std::size_t{0};   ///< maximum bytes in the shuffle windows of all lanes
   std::vector<lane_start> lanes{};              ///< lanes of this rank in the order of their turns. Lanes may
                                                 ///< start in pass k, or in pass k + 1 if they have ended pass k
-  std::size_t turn = 0;   ///< index of the next sample's lane, unless that lane has ended the pass
-  std::uint64_t first_ordinal = 0;                ///< number of samples of this rank before the first sample
-  lost_shards* lost = nullptr;                    ///< lets the run continue after a lost shard; may be null
+  std::size_t turn = 0;              ///< index of the next sample's lane, unless that lane has ended the pass
+  std::uint64_t first_ordinal = 0;   ///< number of samples of this rank before the first sample
+  lost_shards* lost = nullptr;       ///< lets the run continue after a lost shard; may be null
 };
 
 template <class Order>
@@ -162,13 +162,13 @@ class interleaved_read_stage final : public read_stage_base<Source> {
   std::vector<owner<lane>> lanes_;
   std::vector<std::size_t> in_pass_;   // lanes that have not ended the pass, in the order of their turns
   std::size_t turn_ = 0;               // index of the next sample's lane in in_pass_
-  std::uint64_t ordinal_;                // number of samples of this rank before the next sample
+  std::uint64_t ordinal_;              // number of samples of this rank before the next sample
   std::uint64_t empty_passes_ = 0;     // number of passes without a sample since the last sample
   bool finished_ = false;
-  bool had_space_ = true;        // whether the last pass_on() found space
+  bool had_space_ = true;          // whether the last pass_on() found space
   bool waits_for_bytes_ = false;   // a lane has reached its part of the limit of bytes that are read ahead
 };
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail
 
 #include <millrace/read/stage/interleaved_read_stage.tpl.hpp>

@@ -70,9 +70,14 @@ template <class Source>
 MILLRACE_INLINE interleaved_read_stage<Source>::lane::lane(const lane_start& start, const options& o)
     : order(start.order),
       shards(order,
-             {.epochs = ~std::uint64_t{0}, .window_bytes = o.window_bytes / o.lanes.size(),
-              .first_epoch = start.pass, .first_shard = start.shard, .first_sample = start.sample,
-              .first_ordinal = start.ordinal, .may_be_empty = true, .lost = o.lost},
+             {.epochs = ~std::uint64_t{0},
+              .window_bytes = o.window_bytes / o.lanes.size(),
+              .first_epoch = start.pass,
+              .first_shard = start.shard,
+              .first_sample = start.sample,
+              .first_ordinal = start.ordinal,
+              .may_be_empty = true,
+              .lost = o.lost},
              ready) {}
 
 template <class Source>
@@ -119,8 +124,7 @@ MILLRACE_INLINE std::exception_ptr interleaved_read_stage<Source>::in_rows_of_ra
     for (const auto& l : lanes_) later += l->delivered - std::min(l->delivered, before);
     if (row == error_location::unknown || suspects > of.delivered || later > row) late.suspect(some);
     else late.suspect(since, row - later, late.is_exact() && lanes_.size() == 1);
-  } catch (...) {
-  }
+  } catch (...) {}
   return why;
 }
 
@@ -177,4 +181,4 @@ MILLRACE_INLINE auto interleaved_read_stage<Source>::find_work() -> portion {
   return {};
 }
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail

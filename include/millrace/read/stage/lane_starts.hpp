@@ -25,13 +25,13 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 /// The start points of one rank's lanes.
 struct lane_starts {
   std::vector<lane_start> lanes{};
-  std::size_t turn = 0;            ///< index of the next sample's lane
-  std::uint64_t counted = 0;       ///< number of shards that were read completely to count their samples
+  std::size_t turn = 0;        ///< index of the next sample's lane
+  std::uint64_t counted = 0;   ///< number of shards that were read completely to count their samples
 };
 
 /// Options of find_lane_starts().
 struct lane_starts_options {
-  shard_order::options order{};     ///< order of all lanes
+  shard_order::options order{};   ///< order of all lanes
   std::size_t lanes = 1;
   millrace::world world{};
   std::uint64_t ordinal = 0;   ///< number of samples of this rank before the next sample
@@ -291,4 +291,4 @@ MILLRACE_RARE void counted_pass<Source>::count_rounds(std::uint64_t rounds) {
   if (error) std::rethrow_exception(error);
 }
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail

@@ -49,7 +49,7 @@ class lost_shards {
 /// Returns whether an error of a source is a sign of damaged data: a data_error or an io_error.
 bool is_damage_of_source(const std::exception_ptr& why) noexcept;
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail
 
 #ifndef MILLRACE_COMPILED
 #include <millrace/read/stage/impl/lost_shards.inl>

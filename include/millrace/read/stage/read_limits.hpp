@@ -95,4 +95,4 @@ class reader_limit {
   std::uint64_t open_ns_ = 0, since_ns_;   // open_ns_: sum up to since_ns_
 };
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail

@@ -175,7 +175,7 @@ class read_stage_base : public read_stage, public space_listener {
   read_ahead_limit ahead_;   // guarded by mutex_
   std::atomic<bool> stopped_{false};
   std::atomic<std::uint64_t> passed_on_{0};   // number of samples passed on in order, if shards take turns
-  chunk read_by_advance_;   // used only without I/O threads
+  chunk read_by_advance_;                     // used only without I/O threads
 
  private:
   static constexpr bool metered = requires(const Source& s) { s.reads(); };
@@ -224,6 +224,6 @@ class read_stage_base : public read_stage, public space_listener {
   std::atomic<std::uint64_t> bytes_read_{0}, samples_read_{0}, busy_ns_{0}, in_turn_ns_{0}, in_turn_samples_{0};
 };
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail
 
 #include <millrace/read/stage/read_stage_base.tpl.hpp>

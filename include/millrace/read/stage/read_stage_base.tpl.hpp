@@ -7,9 +7,14 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 template <class Source>
 MILLRACE_INLINE void read_stage_base<Source>::add_to(flow_statistics& f, std::uint64_t now_ns) const {
-  add_reading(f, {.reads = meter().snapshot() -= before_, .metered = metered, .threads = limit_.open(),
-                  .open_ns = limit_.open_ns(now_ns), .busy_ns = busy_ns(), .samples = samples_read(),
-                  .bytes = bytes_read(), .in_turn_ns = in_turn_ns_.load(std::memory_order_relaxed),
+  add_reading(f, {.reads = meter().snapshot() -= before_,
+                  .metered = metered,
+                  .threads = limit_.open(),
+                  .open_ns = limit_.open_ns(now_ns),
+                  .busy_ns = busy_ns(),
+                  .samples = samples_read(),
+                  .bytes = bytes_read(),
+                  .in_turn_ns = in_turn_ns_.load(std::memory_order_relaxed),
                   .in_turn_samples = in_turn_samples_.load(std::memory_order_relaxed),
                   .passed_on = passed_on_.load(std::memory_order_relaxed)});
 }
@@ -50,8 +55,7 @@ MILLRACE_RARE std::exception_ptr read_stage_base<Source>::explain(std::exception
                           "`tar --sort=name`");
       } catch (const std::exception&) {   // the error is not changed
       }
-    } catch (...) {
-    }
+    } catch (...) {}
   }
   if constexpr (requires { source_->having().empty(); }) {
     if (source_->having().empty()) return why;
@@ -61,8 +65,7 @@ MILLRACE_RARE std::exception_ptr read_stage_base<Source>::explain(std::exception
       none.explain("; .having omits samples without " + source_->having().text(),
                    "Compare .having with the fields that examples/inspect counts. With an index, each rank gets "
                    "its share of the samples with these fields");
-    } catch (...) {
-    }
+    } catch (...) {}
   }
   return why;
 }
@@ -103,7 +106,11 @@ MILLRACE_INLINE void read_stage_base<Source>::join() noexcept {
 template <class Source>
 MILLRACE_INLINE read_stage_base<Source>::read_stage_base(const Source& source, sample_sink<item>& next,
                                                          const base_options& o)
-    : source_(&source), next_(&next), limit_(o.threads), ahead_(o.read_ahead_bytes), io_threads_(o.threads),
+    : source_(&source),
+      next_(&next),
+      limit_(o.threads),
+      ahead_(o.read_ahead_bytes),
+      io_threads_(o.threads),
       before_(meter().snapshot()) {
   next.set_listener(this);
 }
@@ -143,8 +150,8 @@ MILLRACE_INLINE void read_stage_base<Source>::work(std::size_t thread) {
 }
 
 template <class Source>
-MILLRACE_INLINE void read_stage_base<Source>::work_until_stopped(
-    std::size_t thread, std::unique_lock<std::mutex>& lock, chunk& read) {
+MILLRACE_INLINE void read_stage_base<Source>::work_until_stopped(std::size_t thread, std::unique_lock<std::mutex>& lock,
+                                                                 chunk& read) {
   while (!stopped_.load()) {
     if (limit_.closed(thread)) {
       lock.unlock();
@@ -289,7 +296,8 @@ MILLRACE_INLINE void read_stage_base<Source>::count_chunk(const chunk& read, boo
 template <class Source>
 MILLRACE_INLINE bool read_stage_base<Source>::read_sample(shard& from, sample<item>& s) {
   s.epoch = s.pass = from.epoch;
-  if (from.lost) [[unlikely]] return create_lost_sample(from, s);
+  if (from.lost) [[unlikely]]
+    return create_lost_sample(from, s);
   if constexpr (requires { from.open->can_continue(); }) {
     try {
       s.item = from.open->next();
@@ -361,4 +369,4 @@ MILLRACE_INLINE read_meter& read_stage_base<Source>::meter() const noexcept {
   else return chunks_;
 }
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail

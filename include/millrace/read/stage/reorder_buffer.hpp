@@ -40,25 +40,25 @@ struct open_shard {
   using reader = decltype(std::declval<const Source&>().open(std::size_t{}, std::uint64_t{}));
 
   std::uint64_t epoch = 0;
-  std::size_t ordinal = 0;   // index in the user's list
+  std::size_t ordinal = 0;    // index in the user's list
   std::uint64_t id_key = 0;   // key from which the identities of its samples are derived
-  std::size_t turn = 0;      // index in the epoch's order of shards
+  std::size_t turn = 0;       // index in the epoch's order of shards
   bool last_of_epoch = false;
-  bool begun = false;        // whether its first sample has left the queue
-  std::string name{};        // for diagnostics; only the reading thread uses it
+  bool begun = false;   // whether its first sample has left the queue
+  std::string name{};   // for diagnostics; only the reading thread uses it
   // In the first shard of an epoch: the list of its shards, if the source needs it.
   std::vector<std::size_t> coming{};
   std::uint64_t first_row = error_location::unknown;   // row of its first sample, or an earlier row
-  std::optional<reader> open{};   // only the reading thread uses it
-  std::uint64_t next_index = 0;   // only the reading thread uses it
+  std::optional<reader> open{};                        // only the reading thread uses it
+  std::uint64_t next_index = 0;                        // only the reading thread uses it
   // If `lost` is set: number of samples of the shard; only the reading thread uses it.
   std::uint64_t stated_samples = 0;
   std::exception_ptr lost{};   // the reason why the remaining samples cannot be read; only the reading thread uses it
   fifo<sample<item>> samples{};
   std::exception_ptr error{};
   bool done = false;
-  bool has_reader = false;        // whether a thread is reading it now
-  bool cut = false;            // whether its remaining samples are not needed
+  bool has_reader = false;   // whether a thread is reading it now
+  bool cut = false;          // whether its remaining samples are not needed
 };
 
 /// Options of reorder_buffer.
@@ -66,12 +66,12 @@ struct reorder_buffer_options {
   std::uint64_t epochs = 1;
   std::size_t window_bytes = ~std::size_t{0};   ///< maximum bytes in the shuffle window
   std::uint64_t first_epoch = 0;
-  std::size_t first_shard = 0;                   ///< index in the order of the first epoch; earlier shards are skipped
-  std::uint64_t first_sample = 0;               ///< number of samples in the skipped shards
-  std::uint64_t first_ordinal = 0;                ///< ordinal in the first epoch; samples before it are dropped
-  replay_log* log = nullptr;                    ///< receives the start of each shard; may be null
-  std::uint64_t take = ~std::uint64_t{0};       ///< maximum number of samples to deliver in each epoch
-  bool may_be_empty = false;                    ///< whether an epoch without a sample is accepted
+  std::size_t first_shard = 0;              ///< index in the order of the first epoch; earlier shards are skipped
+  std::uint64_t first_sample = 0;           ///< number of samples in the skipped shards
+  std::uint64_t first_ordinal = 0;          ///< ordinal in the first epoch; samples before it are dropped
+  replay_log* log = nullptr;                ///< receives the start of each shard; may be null
+  std::uint64_t take = ~std::uint64_t{0};   ///< maximum number of samples to deliver in each epoch
+  bool may_be_empty = false;                ///< whether an epoch without a sample is accepted
   lost_shards* lost = nullptr;   ///< lets the run continue after a damaged shard; if null, such a shard ends the run
 };
 
@@ -172,16 +172,16 @@ class reorder_buffer {
   std::vector<owner<shard>> spare_shards_;
   std::atomic<std::size_t> queued_bytes_{0};
   std::vector<std::size_t> epoch_shards_;   // empty if shards are read as listed
-  std::uint64_t epoch_;   // epoch of the shard to open next
-  std::size_t at_;        // index of the shard to open next in the order of its epoch
-  std::uint64_t epoch_samples_;   // number of samples so far in the epoch of the current shard
-  std::uint64_t ordinal_;           // ordinal in that epoch of the next sample to deliver
-  std::uint64_t first_ordinal_;     // ordinal in that epoch of the first sample that is not dropped
-  std::uint64_t passed_on_ = 0;   // includes dropped samples
+  std::uint64_t epoch_;                     // epoch of the shard to open next
+  std::size_t at_;                          // index of the shard to open next in the order of its epoch
+  std::uint64_t epoch_samples_;             // number of samples so far in the epoch of the current shard
+  std::uint64_t ordinal_;                   // ordinal in that epoch of the next sample to deliver
+  std::uint64_t first_ordinal_;             // ordinal in that epoch of the first sample that is not dropped
+  std::uint64_t passed_on_ = 0;             // includes dropped samples
   bool begun_ = false, epoch_ended_ = false, finished_ = false;
   bool has_space_ = true;
 };
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail
 
 #include <millrace/read/stage/reorder_buffer.tpl.hpp>

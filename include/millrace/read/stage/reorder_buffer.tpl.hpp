@@ -71,8 +71,7 @@ MILLRACE_INLINE void reorder_buffer<Source>::append(shard& to, std::vector<sampl
   }
   // Without a shuffle, samples of the current shard bypass the queue.
   std::span<sample<item>> left = samples;
-  if (!finished_ && bypasses_queue(to) && to.samples.empty())
-    left = left.subspan(deliver_all(to, left).samples);
+  if (!finished_ && bypasses_queue(to) && to.samples.empty()) left = left.subspan(deliver_all(to, left).samples);
   for (sample<item>& s : left) {
     queued_bytes_.store(queued_bytes() + held_bytes_of(s), std::memory_order_relaxed);
     to.samples.push(std::move(s));
@@ -258,4 +257,4 @@ MILLRACE_RARE std::exception_ptr reorder_buffer<Source>::window_error() const {
                   "Choose a smaller shuffle window, or a larger session_options::memory_bytes"));
 }
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail

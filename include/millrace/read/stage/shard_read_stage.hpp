@@ -25,11 +25,11 @@ struct shard_read_stage_options {
   std::size_t read_ahead_bytes = std::size_t{256} << 20;   ///< maximum bytes of samples that no worker has claimed
   std::size_t window_bytes = ~std::size_t{0};              ///< maximum bytes in the shuffle window
   std::uint64_t first_epoch = 0;
-  std::size_t first_shard = 0;                             ///< index in the order of the first epoch
-  std::uint64_t first_sample = 0, first_ordinal = 0;         ///< as the members of reorder_buffer_options
+  std::size_t first_shard = 0;                         ///< index in the order of the first epoch
+  std::uint64_t first_sample = 0, first_ordinal = 0;   ///< as the members of reorder_buffer_options
   replay_log* log = nullptr;
-  std::uint64_t take = ~std::uint64_t{0};                  ///< maximum number of samples to deliver in each epoch
-  lost_shards* lost = nullptr;                             ///< lets the run continue after a lost shard; may be null
+  std::uint64_t take = ~std::uint64_t{0};   ///< maximum number of samples to deliver in each epoch
+  lost_shards* lost = nullptr;              ///< lets the run continue after a lost shard; may be null
 };
 
 /// Reads the shards of a run with several I/O threads.
@@ -87,9 +87,15 @@ MILLRACE_INLINE shard_read_stage<Source>::shard_read_stage(const Source& source,
     : read_stage_base<Source>(source, next, {o.threads, o.read_ahead_bytes}),
       options_(o),
       order_(order,
-             {.epochs = o.epochs, .window_bytes = o.window_bytes, .first_epoch = o.first_epoch,
-              .first_shard = o.first_shard, .first_sample = o.first_sample, .first_ordinal = o.first_ordinal,
-              .log = o.log, .take = o.take, .lost = o.lost},
+             {.epochs = o.epochs,
+              .window_bytes = o.window_bytes,
+              .first_epoch = o.first_epoch,
+              .first_shard = o.first_shard,
+              .first_sample = o.first_sample,
+              .first_ordinal = o.first_ordinal,
+              .log = o.log,
+              .take = o.take,
+              .lost = o.lost},
              next) {}
 
 template <class Source>
@@ -151,4 +157,4 @@ MILLRACE_INLINE bool shard_read_stage<Source>::may_read(const shard& from, bool 
   return in_turn && from.samples.empty() && next_->backlog() == 0;
 }
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail

@@ -22,7 +22,8 @@ MILLRACE_INLINE run_report report_of(flow_statistics statistics, timeline events
   const stage_statistics* const work = statistics.find(stage_kind::work);
   if (work && r.conclusion.what != bound_by::unknown) {
     // More workers than cores are not modeled.
-    const std::size_t most = statistics.usable_cores == 0 ? 2 * work->concurrency
+    const std::size_t most = statistics.usable_cores == 0
+                                 ? 2 * work->concurrency
                                  : std::max({statistics.usable_cores, work->concurrency, std::size_t{2}});
     const std::size_t step = (most + 7) / 8;
     const double now = statistics.samples_per_s();
@@ -30,7 +31,7 @@ MILLRACE_INLINE run_report report_of(flow_statistics statistics, timeline events
     for (std::size_t w = 1; w <= most; w = w < step ? step : w + step)
       by_workers[w] = std::min(what_if(statistics, {.workers = w}).samples_per_s,
                                w > work->concurrency ? now * detail::processor_gain(statistics, *work, w)
-                                               : std::numeric_limits<double>::infinity());
+                                                     : std::numeric_limits<double>::infinity());
     by_workers[work->concurrency] = now;   // measured, not predicted
     for (const auto& [workers, rate] : by_workers) r.scaling.push_back({workers, rate, workers == work->concurrency});
   }
@@ -52,9 +53,9 @@ MILLRACE_INLINE void add_counts(run_report& r, const std::vector<event_count>& c
   const bool on_processors = r.conclusion.what == bound_by::cpu || r.conclusion.what == bound_by::cpu_starved;
   if (const double share = r.pictures.share(r.pictures.progressive); on_processors && share >= 0.05)
     r.conclusion.evidence.push_back(percent(share) + " of the JPEGs are progressive: they take over twice the "
-                                    "time; examples/repack converts them to baseline");
+                                                     "time; examples/repack converts them to baseline");
 }
 
-}  // namespace detail
+}   // namespace detail
 
-}}  // namespace millrace
+}}   // namespace millrace

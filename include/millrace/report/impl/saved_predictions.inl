@@ -34,8 +34,8 @@ MILLRACE_INLINE std::string predictions_text(const run_report& r) {
   for (const knob_gain& k : r.gains) {
     const what_if_change& c = k.settings;
     if (c.storage_speed != 1 || c.work_time != 1 || (c.step_time != 1 && !c.batch)) continue;
-    const kept_settings then{c.workers.value_or(now[0]), c.io_threads.value_or(now[1]),
-                                     c.prefetch.value_or(now[2]), c.batch.value_or(now[3])};
+    const kept_settings then{c.workers.value_or(now[0]), c.io_threads.value_or(now[1]), c.prefetch.value_or(now[2]),
+                             c.batch.value_or(now[3])};
     if (then == now) continue;
     add("predicted", then, r.statistics.samples_per_s() * (1 + k.gain));
     out << ' ' << k.change << (k.at_most ? " (at most)" : "") << '\n';
@@ -48,7 +48,7 @@ MILLRACE_INLINE std::string predictions_text(const run_report& r) {
   return out.str();
 }
 
-}  // namespace detail
+}   // namespace detail
 
 MILLRACE_INLINE void compare_with(const std::string& earlier, run_report& r) {
   const std::string path = earlier + ".predictions";
@@ -76,4 +76,4 @@ MILLRACE_INLINE void compare_with(const std::string& earlier, run_report& r) {
   }
 }
 
-}}  // namespace millrace
+}}   // namespace millrace

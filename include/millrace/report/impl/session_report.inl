@@ -22,4 +22,4 @@ MILLRACE_INLINE run_report report_of_run(const run_core& run) {
   return r;
 }
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail

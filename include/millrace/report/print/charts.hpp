@@ -45,7 +45,7 @@ std::vector<std::uint64_t> batches_to_show(const timeline& t);
 
 std::string gantt_chart(const run_report& r);
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail
 
 #ifndef MILLRACE_COMPILED
 #include <millrace/report/print/impl/charts.inl>

@@ -45,12 +45,12 @@ class trace_event_writer {
   json_writer out_;
 };
 
-}  // namespace detail
+}   // namespace detail
 
 /// Returns the timeline as JSON text in the Trace Event Format.
 std::string chrome_trace(const timeline& t);
 
-}}  // namespace millrace
+}}   // namespace millrace
 
 #ifndef MILLRACE_COMPILED
 #include <millrace/report/print/impl/chrome_trace.inl>

@@ -79,12 +79,12 @@ void add_picture_table(std::string& page, const picture_statistics& p);
 
 void add_charts(std::string& page, const run_report& r);
 
-}  // namespace detail
+}   // namespace detail
 
 /// Returns the report as one HTML page.
 std::string html_report(const run_report& r);
 
-}}  // namespace millrace
+}}   // namespace millrace
 
 #ifndef MILLRACE_COMPILED
 #include <millrace/report/print/impl/html_report.inl>

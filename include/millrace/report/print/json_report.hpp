@@ -25,12 +25,12 @@ void add_stage(json_writer& out, const run_report& r, std::size_t index);
 
 void add_pictures(json_writer& out, const picture_statistics& p);
 
-}  // namespace detail
+}   // namespace detail
 
 /// Returns the report as one JSON object, followed by a line end.
 std::string json_report(const run_report& r);
 
-}}  // namespace millrace
+}}   // namespace millrace
 
 #ifndef MILLRACE_COMPILED
 #include <millrace/report/print/impl/json_report.inl>

@@ -30,11 +30,11 @@ class svg_plot {
   struct options {
     std::string title{}, x_label{}, y_label{};
     double x_least = 0, x_most = 1, y_most = 1;
-    double left = 46;          ///< width of the space for the marks of the y axis
+    double left = 46;   ///< width of the space for the marks of the y axis
     double width = 320, height = 220;
     bool y_marks = true;
     bool whole_x = false;      ///< whether the x axis has marks at integers only
-    double max_mark = 1e300;  ///< the y axis has no marks above this value
+    double max_mark = 1e300;   ///< the y axis has no marks above this value
   };
 
   explicit svg_plot(options o);
@@ -80,7 +80,7 @@ class svg_plot {
   std::string out_;
 };
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail
 
 #ifndef MILLRACE_COMPILED
 #include <millrace/report/print/impl/svg_plot.inl>

@@ -35,8 +35,7 @@ std::string title_of(const run_report& r);
 
 /// Returns the origin of the run, followed by its facts.
 inline auto printed_facts(const run_report& r) {
-  std::vector<std::pair<std::string, std::string>> facts{
-      {"run", title_of(r)}};
+  std::vector<std::pair<std::string, std::string>> facts{{"run", title_of(r)}};
   if (!r.origin.command.empty()) facts.emplace_back("command", r.origin.command);
   std::string machine = r.origin.machine;
   if (r.statistics.usable_cores > 0) machine += (machine.empty() ? "" : "; ") + machine_text(r.statistics);
@@ -60,12 +59,12 @@ std::string counts_text(const std::vector<event_count>& counts);
 /// Returns more facts about a stage: speed, phases and processor share.
 std::string stage_remark(const flow_statistics& f, const stage_statistics& s);
 
-}  // namespace detail
+}   // namespace detail
 
 /// Returns the report as text for a terminal.
 std::string text_report(const run_report& r);
 
-}}  // namespace millrace
+}}   // namespace millrace
 
 #ifndef MILLRACE_COMPILED
 #include <millrace/report/print/impl/text_report.inl>

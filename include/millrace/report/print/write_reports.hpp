@@ -16,7 +16,7 @@ namespace millrace { inline namespace MILLRACE_ABI {
 /// Writes all formats of the report. Each file name is the path plus an extension. Throws io_error.
 void write_reports(const run_report& r, const std::string& path_without_ending);
 
-}}  // namespace millrace
+}}   // namespace millrace
 
 #ifndef MILLRACE_COMPILED
 #include <millrace/report/print/impl/write_reports.inl>

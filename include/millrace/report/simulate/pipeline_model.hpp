@@ -96,12 +96,12 @@ struct pipeline_model {
   std::size_t read_ahead_bytes = std::size_t{256} << 20;
   std::size_t samples_per_read = 1;
   double sample_bytes = 100'000;
-  double batch_bytes = 0;      ///< size of a batch; one copy transfers it
-  double contention = 0;       ///< slowdown of concurrent reads (measure/values/read_levels.hpp)
-  double useful_share = 1;     ///< share of useful work of all I/O threads except the first (flow_statistics.hpp)
+  double batch_bytes = 0;    ///< size of a batch; one copy transfers it
+  double contention = 0;     ///< slowdown of concurrent reads (measure/values/read_levels.hpp)
+  double useful_share = 1;   ///< share of useful work of all I/O threads except the first (flow_statistics.hpp)
   empirical_distribution read_ns{}, unpack_ns{}, work_ns{}, copy_ns{}, step_ns{};
   std::vector<std::pair<std::string, double>> phases{};   ///< phases of the work: names and shares
-  std::uint64_t warm_up_batches = 20, batches = 200;     ///< `batches` batches are measured after the warm-up
+  std::uint64_t warm_up_batches = 20, batches = 200;      ///< `batches` batches are measured after the warm-up
   std::uint64_t seed = 1;
   bool with_timeline = false;
 
@@ -164,4 +164,4 @@ inline pipeline_model model_of(const flow_statistics& f) {
   return m;
 }
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail

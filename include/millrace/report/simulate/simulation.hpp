@@ -111,7 +111,7 @@ class flow_simulation {
 /// batch.
 inline simulated simulate(const pipeline_model& m) { return flow_simulation(m).run(); }
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail
 
 #ifndef MILLRACE_COMPILED
 #include <millrace/report/simulate/impl/simulation.inl>

@@ -22,7 +22,7 @@ namespace millrace { inline namespace MILLRACE_ABI {
 /// The predicted effect of a change.
 struct prediction {
   double samples_per_s = 0;
-  double gain = 0;              ///< relative to the measured speed; 0.25 is an increase by a quarter
+  double gain = 0;   ///< relative to the measured speed; 0.25 is an increase by a quarter
   double data_wait_share = 0;
   verdict then{};
 };
@@ -35,7 +35,7 @@ void check_change(const what_if_change& c);
 /// Returns the model with the change applied.
 pipeline_model changed(pipeline_model m, const what_if_change& c);
 
-}  // namespace detail
+}   // namespace detail
 
 /// Returns the prediction for a recorded run with the change. Throws setup_error for a setting of 0, and for a factor
 /// that is not a number greater than 0; step_time may be 0.
@@ -45,7 +45,7 @@ prediction what_if(const flow_statistics& recorded, const what_if_change& c);
 /// includes the effects of ring sizes and of variance.
 std::vector<knob_gain> simulated_gains(const flow_statistics& recorded);
 
-}}  // namespace millrace
+}}   // namespace millrace
 
 #ifndef MILLRACE_COMPILED
 #include <millrace/report/simulate/impl/what_if.inl>

@@ -46,7 +46,7 @@ std::optional<feeder_gain> feeder_gain_of(const flow_statistics& f);
 /// network card's interrupts is not included. Returns 0 if no connection is possible.
 double measure_receiving();
 
-}}  // namespace millrace
+}}   // namespace millrace
 
 #ifndef MILLRACE_COMPILED
 #include <millrace/report/verdict/impl/feeders.inl>

@@ -23,9 +23,9 @@ namespace millrace { inline namespace MILLRACE_ABI {
 /// twice as fast; with step_time = 2, a step is twice as long.
 struct what_if_change {
   std::optional<std::size_t> workers{}, io_threads{}, batch{};
-  std::optional<std::size_t> prefetch{};   ///< number of host slots
+  std::optional<std::size_t> prefetch{};                    ///< number of host slots
   double storage_speed = 1, work_time = 1, step_time = 1;   ///< factors
-  double fixed_step_ns = 0;                ///< time of each step that does not depend on the batch size
+  double fixed_step_ns = 0;   ///< time of each step that does not depend on the batch size
 };
 
 /// The setting that a change modifies.
@@ -48,12 +48,12 @@ namespace detail {
 /// Under a quota, more workers get no additional time.
 double processor_gain(const flow_statistics& f, const stage_statistics& work, std::size_t workers);
 
-}  // namespace detail
+}   // namespace detail
 
 /// Returns the predicted gain of each change; empty for a run without measurements.
 std::vector<knob_gain> gains_of(const flow_statistics& f);
 
-}}  // namespace millrace
+}}   // namespace millrace
 
 #ifndef MILLRACE_COMPILED
 #include <millrace/report/verdict/impl/knobs.inl>

@@ -28,7 +28,7 @@ struct stage_limit {
   std::string name{};
   stage_kind kind = stage_kind::work;
   double samples_per_s = 0;
-  bool in_turn = false;    ///< whether the limit is the one thread that reads the next shard in the order
+  bool in_turn = false;   ///< whether the limit is the one thread that reads the next shard in the order
 };
 
 /// The limits of all stages, lowest first.
@@ -70,9 +70,9 @@ stage_limit reading_limit(const flow_statistics& f, std::size_t index, const flo
 /// Returns the limits of all stages, with the change `c`.
 flow_limits limits_of(const flow_statistics& f, const flow_change& c = {});
 
-}  // namespace detail
+}   // namespace detail
 
-}}  // namespace millrace
+}}   // namespace millrace
 
 #ifndef MILLRACE_COMPILED
 #include <millrace/report/verdict/impl/limits.inl>

@@ -54,7 +54,7 @@ struct picture_statistics {
   std::uint64_t* sum_of(detail::event_name name) noexcept;
 };
 
-}}  // namespace millrace
+}}   // namespace millrace
 
 #ifndef MILLRACE_COMPILED
 #include <millrace/report/verdict/impl/picture_statistics.inl>

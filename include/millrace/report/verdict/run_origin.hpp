@@ -44,9 +44,9 @@ std::string arguments_of_this_process();
 /// line.
 std::string command_of(std::string_view arguments);
 
-}  // namespace detail
+}   // namespace detail
 
-}}  // namespace millrace
+}}   // namespace millrace
 
 #ifndef MILLRACE_COMPILED
 #include <millrace/report/verdict/impl/run_origin.inl>

@@ -44,18 +44,22 @@ struct stage_phrase {
   explicit stage_phrase(std::string_view stage);
 };
 
-}  // namespace detail
+}   // namespace detail
 
 /// The kind of stage that limits a run.
 enum class bound_by { unknown, consumer, transfer, cpu, io, cpu_starved, balanced };
 /// The cause of a limit, if it is known.
 enum class bound_cause {
   none,
-  bandwidth, latency, page_cache,   ///< causes of I/O limits
-  one_shard,                        ///< all stages wait for the one thread that reads the next shard in the order
-  quota, neighbors, own_threads,   ///< causes of starved workers
-  waits                             ///< busy workers did not compute, because their code blocks; they were not
-                                    ///< throttled
+  bandwidth,
+  latency,
+  page_cache,   ///< causes of I/O limits
+  one_shard,    ///< all stages wait for the one thread that reads the next shard in the order
+  quota,
+  neighbors,
+  own_threads,   ///< causes of starved workers
+  waits          ///< busy workers did not compute, because their code blocks; they were not
+                 ///< throttled
 };
 
 /// The limit of a run, its numbers, evidence and advice.
@@ -69,7 +73,7 @@ struct verdict {
   double samples_per_s = 0;   ///< the measured speed
   double saturation = 0;      ///< samples_per_s / lowest limit; below 0.95, stages alternate in waiting
   double data_wait_share = 0;
-  bool agree = true;          ///< whether limits and walk select the same stage
+  bool agree = true;   ///< whether limits and walk select the same stage
   flow_limits limits{};
   std::vector<std::string> evidence{};
   std::string advice{};
@@ -109,12 +113,12 @@ void judge_working(const flow_statistics& f, const stage_statistics& s, verdict&
 
 void judge_stage(const flow_statistics& f, const stage_limit& limit, verdict& v);
 
-}  // namespace detail
+}   // namespace detail
 
 /// Returns the limit of the run; bound_by::unknown with fewer than 5 batches or without a trainer.
 verdict judge(const flow_statistics& f);
 
-}}  // namespace millrace
+}}   // namespace millrace
 
 #ifndef MILLRACE_COMPILED
 #include <millrace/report/verdict/impl/verdict.inl>

@@ -38,4 +38,4 @@ MILLRACE_RARE bool concurrency::tune(const flow_statistics& since_start, const s
   return true;
 }
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail

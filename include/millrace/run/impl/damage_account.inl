@@ -14,10 +14,10 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 MILLRACE_RARE damage_account::damage_account(damage_options o, const world& mine)
     : options_(std::move(o)),
       world_(mine),
-      quarantine_(options_.quarantine.empty() || options_.policy == damage::fail
-                      ? nullptr
-                      : std::make_unique<quarantine_list>(options_.quarantine + "-" + std::to_string(mine.rank) +
-                                                          ".jsonl")) {}
+      quarantine_(
+          options_.quarantine.empty() || options_.policy == damage::fail
+              ? nullptr
+              : std::make_unique<quarantine_list>(options_.quarantine + "-" + std::to_string(mine.rank) + ".jsonl")) {}
 
 MILLRACE_RARE damage_account::~damage_account() = default;
 
@@ -55,8 +55,13 @@ MILLRACE_RARE void damage_account::list(const damaged_row& d, std::uint64_t epoc
     std::rethrow_exception(d.error);
   } catch (const error& e) {
     const error_location& at = e.where();
-    quarantine_->add({.shard = at.shard, .key = at.key, .offset_bytes = at.offset_bytes, .position = position,
-                      .epoch = epoch, .stage = at.stage, .reason = e.message()});
+    quarantine_->add({.shard = at.shard,
+                      .key = at.key,
+                      .offset_bytes = at.offset_bytes,
+                      .position = position,
+                      .epoch = epoch,
+                      .stage = at.stage,
+                      .reason = e.message()});
   }
 }
 
@@ -71,7 +76,8 @@ MILLRACE_RARE void damage_account::count(const damaged_row& d, event_counts& cou
     ++damaged_;
     ++in_a_row_;
     if (damaged_ <= max_shown) first_ += std::string("\n  ") + e.what();
-    counts.post({.kind = notice_kind::damaged_sample, .severity = notice_severity::loss,
+    counts.post({.kind = notice_kind::damaged_sample,
+                 .severity = notice_severity::loss,
                  .text = std::string("a damaged sample was ") +
                          (d.replaced ? "replaced by a copy of another" : "masked") +
                          ", and further damaged samples are only counted: " + e.what(),
@@ -89,8 +95,11 @@ MILLRACE_RARE void damage_account::count_as_lost(const lost_shard_error& e, even
 
 MILLRACE_RARE void damage_account::post_lost(const char* text, const error& e, event_counts& counts) {
   ++lost_shards_posted_;
-  counts.post({.kind = notice_kind::lost_shard, .severity = notice_severity::loss, .text = std::string(text) + e.what(),
-               .where = e.where()}, max_posted);
+  counts.post({.kind = notice_kind::lost_shard,
+               .severity = notice_severity::loss,
+               .text = std::string(text) + e.what(),
+               .where = e.where()},
+              max_posted);
 }
 
 MILLRACE_RARE std::optional<notice> damage_account::summary() const {
@@ -125,4 +134,4 @@ MILLRACE_RARE void damage_account::throw_too_many(const std::string& limit, cons
                    std::string("Inspect the data, or raise damage_options::") + option);
 }
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail

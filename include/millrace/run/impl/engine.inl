@@ -6,7 +6,7 @@
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 MILLRACE_RARE pipeline_builder_options engine_base::builder_options(const flow_parts& of,
-                                                                      const planned_run& order) const {
+                                                                    const planned_run& order) const {
   return {.seed = of.seed,
           .workers = core_.threads().max_workers(),
           .arena = core_.arena(),
@@ -30,7 +30,10 @@ MILLRACE_RARE void engine_base::start(const read_parts& of, built_segments& segm
   order_ = of.order;
   if (of.names) of.read->name_samples(of.names);
   if (of.damaged->tolerates_damage()) of.read->continue_after_damage();
-  core_.start({.order = of.order, .read = of.read, .segments = segments.nodes(), .last = &segments.last(),
+  core_.start({.order = of.order,
+               .read = of.read,
+               .segments = segments.nodes(),
+               .last = &segments.last(),
                .damaged = of.damaged});
 }
 
@@ -52,4 +55,4 @@ MILLRACE_RARE void engine_base::deleter::operator()(engine_base* e) const noexce
   if (!e->core_.is_forked()) delete e;
 }
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail

@@ -83,7 +83,7 @@ MILLRACE_RARE indexed_run_options indexed_options(const flow_facts& f, const pla
 }
 
 MILLRACE_RARE owner<replayed_run> replayed_run_for(const flow_facts& f, const planning_options& o,
-                                                               source_facts source) {
+                                                   source_facts source) {
   const shard_order order({.seed = f.seed,
                            .shards = f.settings.shards,
                            .shuffled = f.window > 0,
@@ -91,26 +91,26 @@ MILLRACE_RARE owner<replayed_run> replayed_run_for(const flow_facts& f, const pl
                            // A pass that loses a damaged shard is shorter than others.
                            .equal_epochs = source.same_every_pass && o.session.on_damage.policy == damage::fail});
   return std::make_unique<replayed_run>(replayed_run_options{.order = order.settings(),
-                                                            .data_set = source.data_set,
-                                                            .times = source.times,
-                                                            .rows = f.rows,
-                                                            .drop_last = f.drop_last,
-                                                            .grown = o.session.grown,
-                                                            .resume = o.session.resume,
-                                                            .first_epoch = o.session.first_epoch,
-                                                            .epochs = o.session.epochs,
-                                                            .epoch_batches = o.session.epoch_batches.value_or(0),
-                                                            .from = f.from,
-                                                            .one_row = f.one_row_per_sample,
-                                                            .take = f.take,
-                                                            .takes = f.takes,
-                                                            .packs = f.packs,
-                                                            .packing = f.packing,
-                                                            .stride = f.stride,
-                                                            .buckets = f.buckets,
-                                                            .world = o.session.world.value(),
-                                                            .max_lanes = source.max_lanes,
-                                                            .why_streamed = std::move(source.why_streamed)});
+                                                             .data_set = source.data_set,
+                                                             .times = source.times,
+                                                             .rows = f.rows,
+                                                             .drop_last = f.drop_last,
+                                                             .grown = o.session.grown,
+                                                             .resume = o.session.resume,
+                                                             .first_epoch = o.session.first_epoch,
+                                                             .epochs = o.session.epochs,
+                                                             .epoch_batches = o.session.epoch_batches.value_or(0),
+                                                             .from = f.from,
+                                                             .one_row = f.one_row_per_sample,
+                                                             .take = f.take,
+                                                             .takes = f.takes,
+                                                             .packs = f.packs,
+                                                             .packing = f.packing,
+                                                             .stride = f.stride,
+                                                             .buckets = f.buckets,
+                                                             .world = o.session.world.value(),
+                                                             .max_lanes = source.max_lanes,
+                                                             .why_streamed = std::move(source.why_streamed)});
 }
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail

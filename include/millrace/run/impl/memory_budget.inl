@@ -45,9 +45,7 @@ MILLRACE_RARE std::size_t memory_budget::encoded_bytes() const noexcept {
   return std::max(read_ahead_bytes, static_cast<std::size_t>(static_cast<double>(batch_rows) * sample_bytes));
 }
 
-MILLRACE_RARE std::size_t memory_budget::total_bytes() const noexcept {
-  return other_bytes() + window_bytes();
-}
+MILLRACE_RARE std::size_t memory_budget::total_bytes() const noexcept { return other_bytes() + window_bytes(); }
 
 MILLRACE_RARE std::size_t memory_budget::max_reads() const noexcept {
   const double one = std::min(static_cast<double>(chunk_bytes) + sample_bytes,
@@ -66,8 +64,7 @@ MILLRACE_RARE std::string memory_budget::describe() const {
   if (window > 1)
     text += " + shuffle window " + std::to_string(window) + (fits_complete_window() ? " x " : " / 2 x ") +
             readable_bytes(sample_bytes);
-  if (neighbor_bytes > 0)
-    text += " + neighbors of samples " + readable_bytes(static_cast<double>(neighbor_bytes));
+  if (neighbor_bytes > 0) text += " + neighbors of samples " + readable_bytes(static_cast<double>(neighbor_bytes));
   text += " = " + readable_bytes(static_cast<double>(total_bytes())) + " of " +
           readable_bytes(static_cast<double>(budget_bytes));
   if (device_memory_apart)
@@ -82,4 +79,4 @@ MILLRACE_RARE void memory_budget::check() const {
                     "Use a smaller batch, prefetch or shuffle window, or raise session_options::memory_bytes");
 }
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail

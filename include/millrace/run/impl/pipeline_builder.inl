@@ -44,4 +44,4 @@ MILLRACE_INLINE void built_segments::reserve_place() { segments_.emplace_back();
 
 MILLRACE_INLINE void built_segments::own(pipeline_node* segment) noexcept { segments_.back().reset(segment); }
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail

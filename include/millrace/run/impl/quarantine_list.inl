@@ -44,7 +44,7 @@ MILLRACE_RARE void append_number(std::string& line, const char* member, std::uin
   line += ", ";
 }
 
-}}  // namespace detail::quarantine
+}}   // namespace detail::quarantine
 
 MILLRACE_RARE quarantine_list::quarantine_list(const std::string& path) : file_(detail::quarantine::prepared(path)) {
   detail::repair_last_line(file_);
@@ -59,9 +59,11 @@ MILLRACE_RARE void quarantine_list::read_entries() {
     end = std::min(all.find('\n', at), all.size());
     ++number;
     if (end == at) continue;
-    const detail::listed_key entry = detail::read_listed_key(
-        std::string_view(all).substr(at, end - at), {.stage = "quarantine_list", .shard = file_.path(),
-                                                     .key = "line " + std::to_string(number), .offset_bytes = at});
+    const detail::listed_key entry = detail::read_listed_key(std::string_view(all).substr(at, end - at),
+                                                             {.stage = "quarantine_list",
+                                                              .shard = file_.path(),
+                                                              .key = "line " + std::to_string(number),
+                                                              .offset_bytes = at});
     entries_.insert(identity(entry.shard, entry.key));
   }
 }
@@ -95,4 +97,4 @@ MILLRACE_RARE bool quarantine_list::add(const damaged_sample& sample) {
   return true;
 }
 
-}}  // namespace millrace
+}}   // namespace millrace

@@ -63,8 +63,10 @@ MILLRACE_RARE void run_core::connect(run_parts parts) {
   nodes_ = parts_.segments;
   nodes_.insert(nodes_.begin(), parts_.read);
   if (options_.rows) {
-    rows_ = options_.rows->new_feed({.last = parts_.last, .batches = &host_slots(),
-                                     .numbers = parts_.order->numbers(), .wakes_trainer = workers_ == 0},
+    rows_ = options_.rows->new_feed({.last = parts_.last,
+                                     .batches = &host_slots(),
+                                     .numbers = parts_.order->numbers(),
+                                     .wakes_trainer = workers_ == 0},
                                     options_.rows);
     nodes_.push_back(rows_.get());
   }
@@ -122,7 +124,8 @@ MILLRACE_RARE void run_core::allocate() {
                   .device_memory_apart = output_->backend().memory() == memory_kind::device,
                   .batch_rows = settings_.batch_rows,
                   .read_ahead_bytes = read_ahead_bytes_,
-                  .chunk_bytes = read_stage::chunk_bytes, .chunk_samples = read_stage::chunk_samples,
+                  .chunk_bytes = read_stage::chunk_bytes,
+                  .chunk_samples = read_stage::chunk_samples,
                   .window = parts_.order->window(),
                   .withholds = parts_.order->withholds(),
                   .neighbor_bytes = parts_.order->held_bytes()};
@@ -130,8 +133,8 @@ MILLRACE_RARE void run_core::allocate() {
     m.sample_bytes = static_cast<double>(parts_.read->bytes_read()) / double(parts_.read->samples_read());
   m.check();
   concurrency_.start(m.max_reads());
-  output_->allocate({.host_slots = m.host_slots, .rows = settings_.batch_rows, .batch_bytes = slot_bytes_,
-                     .keys = settings_.keys});
+  output_->allocate(
+      {.host_slots = m.host_slots, .rows = settings_.batch_rows, .batch_bytes = slot_bytes_, .keys = settings_.keys});
   description_ = "millrace: " + world_text(*options_.world) + output_->backend().name() + ", " +
                  std::to_string(workers_) + (options_.executor ? " workers on the executor, " : " workers, ") +
                  std::to_string(parts_.read->threads()) + " I/O threads" + concurrency_.describe() +
@@ -287,9 +290,7 @@ MILLRACE_INLINE batch_origin run_core::account_for(ready_batch& b) noexcept {
   return {};
 }
 
-MILLRACE_RARE void run_core::end_of_run() try {
-  parts_.order->finish();
-} catch (...) {
+MILLRACE_RARE void run_core::end_of_run() try { parts_.order->finish(); } catch (...) {
   fail(std::current_exception());
 }
 
@@ -396,4 +397,4 @@ MILLRACE_RARE timeline run_core::events() const {
   return t;
 }
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail

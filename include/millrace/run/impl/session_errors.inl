@@ -43,9 +43,11 @@ MILLRACE_RARE void throw_finished(const session_options& o, std::uint64_t epoch)
 }
 
 MILLRACE_RARE void throw_epoch_passed(std::uint64_t epoch, std::uint64_t next) {
-  throw setup_error("the session has passed epoch " + std::to_string(epoch) + ": got a loop over this "
-                        "epoch, expected epoch " + std::to_string(next) + " or a later one",
-                        "Name the next epoch, or read this epoch again in another session");
+  throw setup_error("the session has passed epoch " + std::to_string(epoch) +
+                        ": got a loop over this "
+                        "epoch, expected epoch " +
+                        std::to_string(next) + " or a later one",
+                    "Name the next epoch, or read this epoch again in another session");
 }
 
 MILLRACE_RARE void throw_no_good_sample(const std::exception_ptr& first) {
@@ -81,8 +83,8 @@ MILLRACE_RARE void throw_after_error(const std::exception_ptr& first) {
 }
 
 MILLRACE_RARE void run_end::raise() {
-    if (std::exchange(was_thrown_, true)) throw_after_error(error);
-    std::rethrow_exception(error);
-  }
+  if (std::exchange(was_thrown_, true)) throw_after_error(error);
+  std::rethrow_exception(error);
+}
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail

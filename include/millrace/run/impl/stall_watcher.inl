@@ -11,7 +11,7 @@
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 MILLRACE_RARE stall_watcher::stall_watcher(stall_options options, const trainer_times& trainer,
-                                             std::function<std::string()> describe_waits, notice_outlet& notices)
+                                           std::function<std::string()> describe_waits, notice_outlet& notices)
     : after_ns_(static_cast<std::uint64_t>(options.least().count())),
       steps_(options.after.has_value()),
       trainer_(&trainer),
@@ -61,4 +61,4 @@ MILLRACE_RARE void stall_watcher::report(const trainer_times::state& trainer, st
   }
 }
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail

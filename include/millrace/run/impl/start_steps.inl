@@ -45,4 +45,4 @@ MILLRACE_RARE start_steps::step::~step() {
   of_->reads_ = nullptr;
 }
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail

@@ -116,11 +116,11 @@ MILLRACE_INLINE std::unique_ptr<worker_executor> new_worker_executor(const sessi
   if (!o.executor)
     return new_arena_executor({.workers = workers, .cores = cores, .shared_cores = shared_cores(o, cores)});
   // submit() may start a thread, which must not inherit the cores of an I/O thread.
-  return std::make_unique<user_executor>(user_executor::options{
-      .to = o.executor,
-      .max_tasks = workers,
-      .process_cores = cores.empty() ? cores : allowed_cores(numbers_of_list("0-4095")),
-      .failed = std::move(failed)});
+  return std::make_unique<user_executor>(
+      user_executor::options{.to = o.executor,
+                             .max_tasks = workers,
+                             .process_cores = cores.empty() ? cores : allowed_cores(numbers_of_list("0-4095")),
+                             .failed = std::move(failed)});
 }
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail

@@ -133,9 +133,9 @@ MILLRACE_INLINE record file_data::read_file(std::size_t file, record_builder& bu
   build.begin(names_[file], key(file), error_location::unknown);
   const std::span<std::byte> buffer = build.add_field(field_of_file(names_[file]), static_cast<std::size_t>(size));
   if (const std::size_t got = read_fully(opened, 0, buffer); got != buffer.size())
-    throw data_error("the file ends too early: got " + std::to_string(got) + " bytes, expected " +
-                         std::to_string(buffer.size()),
-                     "Check that no other program writes to it. Write new data under a new name", where);
+    throw data_error(
+        "the file ends too early: got " + std::to_string(got) + " bytes, expected " + std::to_string(buffer.size()),
+        "Check that no other program writes to it. Write new data under a new name", where);
   std::uint64_t checksum = combine_keys(0, crc32c(buffer));
   if (!classes_.empty() && !build.has("cls")) {
     const std::string text = std::to_string(classes_[file]);
@@ -148,4 +148,4 @@ MILLRACE_INLINE record file_data::read_file(std::size_t file, record_builder& bu
   return result;
 }
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail

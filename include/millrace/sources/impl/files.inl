@@ -33,8 +33,8 @@ MILLRACE_INLINE std::string fixed_part(std::string_view pattern, const storage& 
       std::string path(at.is_local() ? local_path(expanded) : std::string_view(expanded));
       const bool is_literal = at.is_local() && exists(path);
       if (is_literal && is_folder(path) && !path.ends_with('/')) path += '/';
-      const std::string_view folder =
-          is_literal ? std::string_view(path).substr(0, path.rfind('/') + 1) : fixed_folder(path);
+      const std::string_view folder = is_literal ? std::string_view(path).substr(0, path.rfind('/') + 1)
+                                                 : fixed_folder(path);
       if (std::exchange(first, false)) common = folder;
       else keep_common(common, folder);
     }
@@ -48,8 +48,10 @@ MILLRACE_INLINE named_files with_root(std::vector<std::string> paths, std::strin
   if (!o.root.empty()) root = o.root.ends_with('/') ? o.root : o.root + "/";
   for (const std::string& path : paths)
     if (!path.starts_with(root))
-      throw setup_error("the file '" + printable(path) + "' is outside files_options::root: expected a path that "
-                            "begins with '" + printable(root) + "'",
+      throw setup_error("the file '" + printable(path) +
+                            "' is outside files_options::root: expected a path that "
+                            "begins with '" +
+                            printable(root) + "'",
                         "Write the root as it appears in the names");
   return {.paths = std::move(paths), .root_bytes = root.size()};
 }
@@ -99,9 +101,8 @@ MILLRACE_INLINE files_source::files_source(named_files files, const files_option
   }
   if (o.where) {
     const std::size_t before = files.paths.size();
-    std::erase_if(files.paths, [&](const std::string& path) {
-      return !o.where(std::string_view(path).substr(files.root_bytes));
-    });
+    std::erase_if(files.paths,
+                  [&](const std::string& path) { return !o.where(std::string_view(path).substr(files.root_bytes)); });
     if (files.paths.empty())
       throw setup_error("no file is selected: files_options::where rejects all " + std::to_string(before),
                         "Check the callable. A key is the path from the first part with a wildcard, as in cat/1.jpg");
@@ -117,4 +118,4 @@ template class read_stage_base<indexed_source<file_data, exact_order>>;
 template class shard_read_stage<indexed_source<file_data, exact_order>>;
 #endif
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail

@@ -21,9 +21,9 @@ MILLRACE_INLINE bool joined_source::uses_index(const index_use& use) const {
   std::vector<std::shared_ptr<shard_data>> sets;
   for (const shards_source& set : sets_) {
     const auto fail = [&](const std::string& reason) {
-      throw setup_error("join() needs an index of each set, but set " + std::to_string(sets.size() + 1) +
-                            " has none: " + reason,
-                        "Unpack compressed shards to plain tars, and do not set .index = mr::index::off");
+      throw setup_error(
+          "join() needs an index of each set, but set " + std::to_string(sets.size() + 1) + " has none: " + reason,
+          "Unpack compressed shards to plain tars, and do not set .index = mr::index::off");
     };
     try {
       if (!set.uses_index(use)) fail(set.why_streamed().empty() ? ".index is off" : set.why_streamed());
@@ -49,4 +49,4 @@ template class read_stage_base<indexed_source<joined_data, exact_order>>;
 template class shard_read_stage<indexed_source<joined_data, exact_order>>;
 #endif
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail

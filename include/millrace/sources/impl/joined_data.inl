@@ -69,8 +69,8 @@ class joined_data::key_table {
     return path.substr(path.rfind('/') + 1);   // without a slash, npos + 1 is 0
   }
   std::uint64_t hash(const shard_data& set, std::uint64_t shard, std::string_view key) const {
-    const std::uint64_t seed =
-        of_->options_.same_shard_names ? digest_bytes(bytes_of(file_name(set, shard))) : std::uint64_t{0};
+    const std::uint64_t seed = of_->options_.same_shard_names ? digest_bytes(bytes_of(file_name(set, shard)))
+                                                              : std::uint64_t{0};
     return digest_bytes(bytes_of(key), seed);
   }
   /// Throws setup_error unless `a` and `b` are repeats of the same sample (shards_options::repeats).
@@ -89,9 +89,9 @@ class joined_data::key_table {
                             "all sets have the same file names, set join_options::same_shard_names");
   }
   std::size_t number() const noexcept {
-    return static_cast<std::size_t>(std::find_if(of_->sets_.begin() + 1, of_->sets_.end(),
-                                                 [this](const auto& set) { return set.get() == set_; }) -
-                                    of_->sets_.begin());
+    return static_cast<std::size_t>(
+        std::find_if(of_->sets_.begin() + 1, of_->sets_.end(), [this](const auto& set) { return set.get() == set_; }) -
+        of_->sets_.begin());
   }
 
   const joined_data* of_;
@@ -259,8 +259,10 @@ MILLRACE_INLINE std::size_t joined_data::expect(const expected_order& order) {
     const set_facts& f = facts_[i];
     // Reading neighboring samples together is useful only if most of them are joined samples.
     const bool is_near = 8 * f.neighbors >= 7 * f.used && 2 * f.used >= f.samples;
-    cached_bytes += sets_[i]->expect({.window = is_near ? order.window : 1, .lanes = order.lanes,
-                              .max_held_bytes = order.max_held_bytes - std::min(order.max_held_bytes, cached_bytes)});
+    cached_bytes += sets_[i]->expect(
+        {.window = is_near ? order.window : 1,
+         .lanes = order.lanes,
+         .max_held_bytes = order.max_held_bytes - std::min(order.max_held_bytes, cached_bytes)});
   }
   return cached_bytes;
 }
@@ -350,4 +352,4 @@ MILLRACE_INLINE std::string joined_data::describe(const exact_order&) const {
   return text;
 }
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail

@@ -26,11 +26,13 @@ MILLRACE_INLINE bool has_json(std::string_view name) noexcept {
 }
 
 MILLRACE_INLINE error_location location_of(const line& of) {
-  return {.stage = "keys_from", .shard = std::string(of.file()), .key = "line " + std::to_string(of.number()),
+  return {.stage = "keys_from",
+          .shard = std::string(of.file()),
+          .key = "line " + std::to_string(of.number()),
           .offset_bytes = of.offset_bytes()};
 }
 
-}  // namespace key_files
+}   // namespace key_files
 
 MILLRACE_INLINE bool is_cut_entry(const line& last, std::uint64_t file_bytes) noexcept {
   constexpr std::string_view start = "{\"shard\": \"";   // start of each line that a quarantine_list writes
@@ -62,4 +64,4 @@ MILLRACE_INLINE key_list read_keys(const std::vector<std::string>& files, const 
   return key_list(std::move(keys));
 }
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail

@@ -17,8 +17,9 @@ MILLRACE_INLINE line_reader::line_reader(std::unique_ptr<byte_source> source, bl
       source_(std::move(source)),
       pool_(&pool),
       stream_(std::make_unique<detail::shard_stream>(
-          *source_, pool, detail::shard_stream::content{.stage = stage, .may_be_empty = true,
-                                                     .max_expansion = options.limits.max_expansion})) {}
+          *source_, pool,
+          detail::shard_stream::content{
+              .stage = stage, .may_be_empty = true, .max_expansion = options.limits.max_expansion})) {}
 
 MILLRACE_INLINE std::optional<line> line_reader::next() {
   line_failed_ = false;
@@ -99,8 +100,8 @@ MILLRACE_INLINE bool line_reader::find_line_end() {
 MILLRACE_INLINE void line_reader::check_kind(std::string_view front) const {
   if (const auto other = detail::foreign_to_lines(front))
     throw data_error("the file " + printable(source_->name()) + " has no lines of text: it looks like " + other->name,
-                     other->advice, {.stage = stage, .shard = std::string(source_->name()), .key = {},
-                                     .offset_bytes = 0});
+                     other->advice,
+                     {.stage = stage, .shard = std::string(source_->name()), .key = {}, .offset_bytes = 0});
 }
 
 MILLRACE_INLINE void line_reader::skip_line() {
@@ -142,8 +143,7 @@ MILLRACE_INLINE void line_reader::find_lines() {
 }
 
 MILLRACE_INLINE void line_reader::add_line(std::size_t begin, std::size_t end) {
-  if (++number_ == 1 && end >= 3 &&
-      (pending_ + std::string(rest_.substr(0, 3))).starts_with(byte_order_mark))
+  if (++number_ == 1 && end >= 3 && (pending_ + std::string(rest_.substr(0, 3))).starts_with(byte_order_mark))
     begin += byte_order_mark.size();
   if (end == begin && options_.skip_empty) {
     ++empty_lines_;
@@ -185,9 +185,14 @@ MILLRACE_INLINE void line_reader::build_block() {
     at = (at + alignof(detail::record_head) - 1) & ~(alignof(detail::record_head) - 1);
     const detail::field_entry field{name_at, field_name.size(), one.at, one.size};
     const std::size_t head_at = at + sizeof field;
-    const detail::record_head head{.key_at = key_at, .key_size = key_size, .shard_at = file_at,
-                                   .shard_size = file.size(), .fields_at = at, .field_count = 1,
-                                   .offset_bytes = offset_bytes_ + one.at, .head_at = head_at,
+    const detail::record_head head{.key_at = key_at,
+                                   .key_size = key_size,
+                                   .shard_at = file_at,
+                                   .shard_size = file.size(),
+                                   .fields_at = at,
+                                   .field_count = 1,
+                                   .offset_bytes = offset_bytes_ + one.at,
+                                   .head_at = head_at,
                                    .held_bytes = block_.get()->capacity_bytes / lines_.size()};
     std::memcpy(base + at, &field, sizeof field);
     at = head_at;
@@ -220,13 +225,13 @@ MILLRACE_INLINE void line_reader::check_text(std::string_view text) {
 }
 
 MILLRACE_INLINE data_error line_reader::not_utf8(const span_of_line& bad, std::string_view text,
-                                                std::size_t good) const {
+                                                 std::size_t good) const {
   const std::string_view before = text.substr(bad.at, good - bad.at), begin = text.substr(bad.at, 2);
   const auto column = 1 + std::count_if(before.begin(), before.end(), [](char c) { return (c & 0xC0) != 0x80; });
   const bool utf16 = bad.number == 1 && (begin == "\xff\xfe" || begin == "\xfe\xff");
   const auto wrong = static_cast<unsigned char>(text[good]);
-  return {subject(bad.number) + " is not valid UTF-8: got byte 0x" + detail::hex(wrong, 2) +
-              " at column " + std::to_string(column) + (utf16 ? ", the mark of UTF-16" : ""),
+  return {subject(bad.number) + " is not valid UTF-8: got byte 0x" + detail::hex(wrong, 2) + " at column " +
+              std::to_string(column) + (utf16 ? ", the mark of UTF-16" : ""),
           "Convert the file to UTF-8 (iconv -f " + std::string(utf16 ? "UTF-16" : "ENCODING") +
               " -t UTF-8), or set lines_options::check_utf8 to false",
           where(bad.number, offset_bytes_ + good)};
@@ -245,8 +250,10 @@ MILLRACE_INLINE std::string line_reader::subject(std::uint64_t number) const {
 }
 
 MILLRACE_INLINE error_location line_reader::where(std::uint64_t number, std::uint64_t offset_bytes) const {
-  return {.stage = stage, .shard = std::string(source_->name()),
-          .key = std::string(line::key_before) + std::to_string(number), .offset_bytes = offset_bytes};
+  return {.stage = stage,
+          .shard = std::string(source_->name()),
+          .key = std::string(line::key_before) + std::to_string(number),
+          .offset_bytes = offset_bytes};
 }
 
 MILLRACE_INLINE std::string line_reader::last_line() const {
@@ -257,4 +264,4 @@ MILLRACE_INLINE void line_reader::fail_last(data_error why) {
   bad_.push_back({lines_.size() - 1, std::make_exception_ptr(std::move(why))});
 }
 
-}}  // namespace millrace
+}}   // namespace millrace

@@ -5,9 +5,7 @@
 
 #include <millrace/io/file/byte_source.hpp>
 
-namespace millrace { inline namespace MILLRACE_ABI {
-
-namespace detail {
+namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 MILLRACE_INLINE bool is_text_name(std::string_view name) noexcept {
   constexpr std::array<std::string_view, 5> compressions{".gz", ".zst", ".bz2", ".xz", ".lz4"};
@@ -37,6 +35,6 @@ MILLRACE_INLINE lines_source lines_source::watched_in(std::shared_ptr<read_meter
   return same;
 }
 
-}  // namespace detail
+}   // namespace detail
 
-}}  // namespace millrace
+}}   // namespace millrace

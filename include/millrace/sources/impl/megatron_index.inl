@@ -26,8 +26,8 @@ T number_at(std::span<const std::byte> bytes, std::size_t at) noexcept {
 
 /// Returns the type with this code. Returns a type of 0 bytes for a floating-point type, and for an unknown code.
 MILLRACE_INLINE token_type type_of_code(unsigned code) noexcept {
-  constexpr token_type types[] = {{0, false}, {1, false}, {1, true}, {2, true}, {4, true}, {8, true}, {0, false},
-                                  {0, false}, {2, false}};
+  constexpr token_type types[] = {{0, false}, {1, false}, {1, true},  {2, true}, {4, true},
+                                  {8, true},  {0, false}, {0, false}, {2, false}};
   return code < std::size(types) ? types[code] : token_type{0, false};
 }
 
@@ -43,8 +43,7 @@ class stored_array {
       constexpr std::size_t piece = (std::size_t{256} << 10) / sizeof(T);
       piece_.resize(static_cast<std::size_t>(std::min<std::uint64_t>(piece, count_ - i)));
       piece_at_ = i;
-      static_cast<void>(
-          read_fully(*file_, first_byte_ + i * sizeof(T), std::as_writable_bytes(std::span<T>(piece_))));
+      static_cast<void>(read_fully(*file_, first_byte_ + i * sizeof(T), std::as_writable_bytes(std::span<T>(piece_))));
     }
     return piece_[static_cast<std::size_t>(i - piece_at_)];
   }
@@ -77,7 +76,7 @@ MILLRACE_INLINE std::optional<opened_index> open_index(const storage& at, std::s
   return index;
 }
 
-}  // namespace megatron
+}   // namespace megatron
 
 MILLRACE_INLINE std::string megatron_index_name(std::string_view bin_name) {
   constexpr std::string_view end = ".bin";
@@ -145,4 +144,4 @@ MILLRACE_INLINE std::optional<megatron_index> read_megatron_index(const storage&
   return result;
 }
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail

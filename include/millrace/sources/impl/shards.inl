@@ -21,15 +21,14 @@ struct shards_source::indexes {
   const bool chooses;   // whether samples are chosen by key, which requires the indexes
   const name_list names;
   const shard_data_options options;
-  const bool limits_damage;   // whether damaged_shards_at_most is set
-  std::mutex mutex{};   // guards the rest
+  const bool limits_damage;                // whether damaged_shards_at_most is set
+  std::mutex mutex{};                      // guards the rest
   std::shared_ptr<shard_data> data[2]{};   // [1] is for sessions with on_damage
   std::string why_streamed{};
 };
 
 MILLRACE_RARE shards_source::shards_source(const name_list& names, const shards_options& o)
-    : files_(o.index == millrace::index::off ? file_list(names, o.storage)
-                                             : file_list::deferred(names, o.storage)),
+    : files_(o.index == millrace::index::off ? file_list(names, o.storage) : file_list::deferred(names, o.storage)),
       reader_options_{.fields = o.fields, .having = o.having, .limits = o.limits, .strict = o.strict},
       without_marker_(std::make_shared<std::vector<std::atomic<bool>>>(files_.size())),
       pool_(std::make_shared<block_pool>()),
@@ -42,8 +41,11 @@ MILLRACE_RARE shards_source::shards_source(const name_list& names, const shards_
                                        .set_index = o.set_index,
                                        .notice = o.notice,
                                        .strict = o.strict,
-                                       .choice = {.only = o.only, .without = o.without, .where = o.where,
-                                                  .repeats = o.repeats, .having = o.having},
+                                       .choice = {.only = o.only,
+                                                  .without = o.without,
+                                                  .where = o.where,
+                                                  .repeats = o.repeats,
+                                                  .having = o.having},
                                        .damaged_shards_at_most = o.damaged_shards_at_most.value_or(0),
                                        .entries = o.entries},
                            .limits_damage = o.damaged_shards_at_most.has_value()}) {
@@ -105,7 +107,7 @@ MILLRACE_RARE owner<planned_run> shards_source::plan(const indexed_run_options& 
 }
 
 MILLRACE_RARE owner<read_stage> shards_source::read_by_index(planned_run& run, shard_read_stage_options o,
-                                                                         sample_sink<record>& first) const {
+                                                             sample_sink<record>& first) const {
   return static_cast<indexed_run<shard_data>&>(run).read(*this, std::move(o), first);
 }
 
@@ -136,7 +138,7 @@ MILLRACE_RARE shards_source shards_source::watched_in(std::shared_ptr<read_meter
   return same;
 }
 
-}  // namespace detail
+}   // namespace detail
 
 #ifdef MILLRACE_COMPILED
 namespace detail {
@@ -150,10 +152,9 @@ template class interleaved_read_stage<shards_source>;
 template class shard_counts<shards_source>;
 template class counted_pass<shards_source>;
 template lane_starts find_lane_starts(const shards_source&, const lane_starts_options&);
-template owner<read_stage> replayed_run::read(const shards_source&, shard_read_stage_options,
-                                                        sample_sink<record>&);
+template owner<read_stage> replayed_run::read(const shards_source&, shard_read_stage_options, sample_sink<record>&);
 
-}  // namespace detail
+}   // namespace detail
 #endif
 
-}}  // namespace millrace
+}}   // namespace millrace

@@ -37,4 +37,4 @@ MILLRACE_INLINE void token_blocks::retain(block& b) {
   }
 }
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail

@@ -51,7 +51,9 @@ MILLRACE_INLINE token_data::token_data(const file_list& files, const token_data_
 }
 
 MILLRACE_INLINE error_location token_data::location_of(const located_sample& s) const {
-  return {.stage = "tokens", .shard = files_.name(s.shard), .key = std::to_string(s.index),
+  return {.stage = "tokens",
+          .shard = files_.name(s.shard),
+          .key = std::to_string(s.index),
           .offset_bytes = windows_[s.shard].place(s.index).offset_bytes};
 }
 
@@ -121,8 +123,8 @@ MILLRACE_INLINE packed token_data::access::read(const located_sample& s) {
   const token_windows& windows = data_->windows_[file];
   const std::span<const std::byte> stored = fetch(file, windows.place(s.index));
   checksum_ = crc32c(stored);
-  return window_of(stored, {.of = windows, .number = s.index, .max_id = data_->options_.max_id,
-                            .file = data_->files_.name(file)});
+  return window_of(
+      stored, {.of = windows, .number = s.index, .max_id = data_->options_.max_id, .file = data_->files_.name(file)});
 }
 
 MILLRACE_INLINE std::span<const std::byte> token_data::access::fetch(std::size_t file, const byte_range& place) {
@@ -151,7 +153,7 @@ MILLRACE_INLINE std::span<const std::byte> token_data::access::from_piece(std::s
     }
   }
   return std::span<const std::byte>(buffer_).subspan(static_cast<std::size_t>(place.offset_bytes - buffer_at_),
-                                                   static_cast<std::size_t>(place.size_bytes));
+                                                     static_cast<std::size_t>(place.size_bytes));
 }
 
 MILLRACE_INLINE std::span<const std::byte> token_data::access::from_blocks(std::size_t file, const byte_range& place) {
@@ -222,4 +224,4 @@ MILLRACE_INLINE byte_source& token_data::access::source_of(std::size_t file) {
   return open_.back()->source;
 }
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail

@@ -14,14 +14,14 @@ namespace detail {
 namespace token_options {
 
 MILLRACE_INLINE window_rule windows_of(const token_files_options& o) noexcept {
-  return {.length = o.length, .stride = o.stride.value_or(o.length), .keep_short = o.keep_short,
-          .documents = o.documents};
+  return {
+      .length = o.length, .stride = o.stride.value_or(o.length), .keep_short = o.keep_short, .documents = o.documents};
 }
 MILLRACE_INLINE token_layout_options layout_of(const token_files_options& o) noexcept {
   return {.token_bytes = o.token_bytes.value_or(0), .header_bytes = o.header_bytes};
 }
 
-}  // namespace token_options
+}   // namespace token_options
 
 MILLRACE_INLINE token_reader::token_reader(const std::string& name, const token_files_options& options,
                                            const std::optional<token_windows>& cached)
@@ -56,9 +56,7 @@ MILLRACE_INLINE std::span<const std::byte> token_reader::bytes_at(const byte_ran
   return std::span<const std::byte>(buffer_).subspan(static_cast<std::size_t>(place.offset_bytes - buffer_at_), size);
 }
 
-MILLRACE_INLINE void token_reader::report(event_counts& counts) const noexcept {
-  windows_.report(counts);
-}
+MILLRACE_INLINE void token_reader::report(event_counts& counts) const noexcept { windows_.report(counts); }
 
 MILLRACE_INLINE token_files_source::token_files_source(std::vector<std::string> names,
                                                        const token_files_options& options)
@@ -109,7 +107,7 @@ MILLRACE_INLINE bool is_token_name(std::string_view name) noexcept {
                                                [name](std::string_view end) { return name.ends_with(end); });
 }
 
-}  // namespace detail
+}   // namespace detail
 
 #ifdef MILLRACE_COMPILED
 namespace detail {
@@ -122,7 +120,7 @@ template class reorder_buffer<indexed_source<token_data, exact_order>>;
 template class read_stage_base<indexed_source<token_data, exact_order>>;
 template class shard_read_stage<indexed_source<token_data, exact_order>>;
 
-}  // namespace detail
+}   // namespace detail
 #endif
 
-}}  // namespace millrace
+}}   // namespace millrace

@@ -50,17 +50,19 @@ MILLRACE_INLINE std::uint32_t word(const token_file_head& file, std::size_t at) 
 MILLRACE_INLINE void check_token_bytes(const token_file_head& file, const token_layout& l,
                                        const token_layout_options& o) {
   if (o.token_bytes == 0 || o.token_bytes == l.type.bytes) return;
-  fail(file, "has tokens of another size: got " + std::to_string(l.type.bytes) + " bytes by its header, expected " +
-                 std::to_string(o.token_bytes) + " bytes",
+  fail(file,
+       "has tokens of another size: got " + std::to_string(l.type.bytes) + " bytes by its header, expected " +
+           std::to_string(o.token_bytes) + " bytes",
        "Omit token_files_options::token_bytes");
 }
 
 MILLRACE_INLINE void check_size(const token_file_head& file, const token_layout& l) {
   const std::uint64_t there = file.file_bytes - l.first_byte;
   if (there / l.type.bytes == l.tokens && there % l.type.bytes == 0) return;
-  fail(file, "does not have the size that its header declares: got " + std::to_string(there) +
-                 " bytes after the header, expected " + std::to_string(l.tokens) + " tokens of " +
-                 std::to_string(l.type.bytes) + " bytes",
+  fail(file,
+       "does not have the size that its header declares: got " + std::to_string(there) +
+           " bytes after the header, expected " + std::to_string(l.tokens) + " tokens of " +
+           std::to_string(l.type.bytes) + " bytes",
        "The file is damaged or truncated: write it again");
 }
 
@@ -96,7 +98,8 @@ MILLRACE_INLINE token_layout npy(const token_file_head& file) {
   const auto& shape = header->shape;
   if (shape.empty() || shape.size() > 2) wrong(std::to_string(shape.size()) + " dimensions");
   if (header->fortran_order && shape.size() == 2) wrong("Fortran order");
-  token_layout l{.first_byte = header_at + bytes, .tokens = shape[0],
+  token_layout l{.first_byte = header_at + bytes,
+                 .tokens = shape[0],
                  .type = {.bytes = static_cast<std::size_t>(type[2] - '0'), .is_signed = type[1] == 'i'}};
   if (shape.size() == 2) {
     if (shape[1] > 0 && shape[0] > std::numeric_limits<std::uint64_t>::max() / shape[1])
@@ -137,8 +140,9 @@ MILLRACE_INLINE void check_width(const token_file_head& file, const token_layout
   const std::size_t bytes = type_of(file, o).bytes;
   if (o.token_bytes > 0 || (bytes != 2 && bytes != 4) || !has_empty_halves(file.front, bytes)) return;
   const std::size_t wide = bytes == 2 && has_empty_halves(file.front, 4) ? 8 : 2 * bytes;
-  fail(file, "seems to contain wider tokens: got numbers of " + std::to_string(wide) + " bytes, expected " +
-                 std::to_string(bytes) + " by its name",
+  fail(file,
+       "seems to contain wider tokens: got numbers of " + std::to_string(wide) + " bytes, expected " +
+           std::to_string(bytes) + " by its name",
        "Set token_files_options::token_bytes = " + std::to_string(wide) + ", or " + std::to_string(bytes) +
            " if these are the tokens");
 }
@@ -146,19 +150,21 @@ MILLRACE_INLINE void check_width(const token_file_head& file, const token_layout
 MILLRACE_INLINE token_layout flat(const token_file_head& file, const token_layout_options& o) {
   token_layout l{.first_byte = o.header_bytes.value_or(0), .type = type_of(file, o)};
   if (l.first_byte > file.file_bytes)
-    fail(file, "is shorter than its header: got " + std::to_string(file.file_bytes) + " bytes, expected at least " +
-                   std::to_string(l.first_byte),
+    fail(file,
+         "is shorter than its header: got " + std::to_string(file.file_bytes) + " bytes, expected at least " +
+             std::to_string(l.first_byte),
          "Check token_files_options::header_bytes");
   const std::uint64_t bytes = file.file_bytes - l.first_byte;
   if (bytes % l.type.bytes != 0)
-    fail(file, "has a partial token: got " + std::to_string(bytes) + " bytes, expected a multiple of " +
-                   std::to_string(l.type.bytes) + " bytes per token",
+    fail(file,
+         "has a partial token: got " + std::to_string(bytes) + " bytes, expected a multiple of " +
+             std::to_string(l.type.bytes) + " bytes per token",
          "Write it again, or set token_files_options::token_bytes or header_bytes");
   l.tokens = bytes / l.type.bytes;
   return l;
 }
 
-}  // namespace token_headers
+}   // namespace token_headers
 
 MILLRACE_INLINE token_type token_type_by_name(std::string_view name) noexcept {
   struct ending {
@@ -247,7 +253,7 @@ auto with_type(token_type type, F f) {
   }
 }
 
-}  // namespace token_values
+}   // namespace token_values
 
 MILLRACE_INLINE std::size_t decode_tokens(const std::byte* stored, token_type type, std::uint32_t max_id,
                                           std::span<std::uint32_t> ids) noexcept {
@@ -262,4 +268,4 @@ MILLRACE_INLINE std::string token_text(const std::byte* stored, token_type type)
   });
 }
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail

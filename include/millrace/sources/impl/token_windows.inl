@@ -23,8 +23,10 @@ MILLRACE_INLINE token_windows::token_windows(const token_layout& layout, const w
 }
 
 MILLRACE_INLINE token_windows::token_windows(const token_layout& layout, megatron_index index)
-    : layout_(layout), documents_(std::make_shared<const megatron_index>(std::move(index))),
-      count_(documents_->first_tokens.size() - 1), end_(layout.tokens) {}
+    : layout_(layout),
+      documents_(std::make_shared<const megatron_index>(std::move(index))),
+      count_(documents_->first_tokens.size() - 1),
+      end_(layout.tokens) {}
 
 MILLRACE_INLINE packed window_of(std::span<const std::byte> stored, const stored_window& window) {
   const token_type type = window.of.layout().type;
@@ -38,7 +40,8 @@ MILLRACE_INLINE packed window_of(std::span<const std::byte> stored, const stored
   throw data_error("a token is not in the vocabulary: got id " + token_text(stored.data() + good * type.bytes, type) +
                        ", expected 0 to " + std::to_string(most),
                    "Check token_files_options::vocabulary and token_bytes, and which tokenizer wrote the file",
-                   {.stage = "tokens", .shard = std::string(window.file),
+                   {.stage = "tokens",
+                    .shard = std::string(window.file),
                     .offset_bytes = window.of.place(window.number).offset_bytes + good * type.bytes});
 }
 
@@ -66,4 +69,4 @@ MILLRACE_INLINE token_windows read_token_windows(const opened_tokens& opened, co
   return {layout_of_tokens({.name = opened.name, .front = front, .file_bytes = bytes}, resolved), rule};
 }
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail

@@ -69,7 +69,7 @@ class brace_expander {
 /// pattern has more than `max_results` names.
 std::vector<std::string> expand_braces(std::string_view pattern, std::size_t max_results = 1'000'000);
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail
 
 #ifndef MILLRACE_COMPILED
 #include <millrace/sources/list/impl/brace_expansion.inl>

@@ -25,7 +25,7 @@ struct listed_key {
 /// Parses one line of JSON. `of` is the location of the line.
 listed_key read_listed_key(std::string_view text, const error_location& of);
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail
 
 #ifndef MILLRACE_COMPILED
 #include <millrace/sources/list/impl/listed_key.inl>

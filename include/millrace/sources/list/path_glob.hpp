@@ -23,8 +23,8 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 /// The rule that selects the files of a folder that a source reads.
 struct folder_rule {
   bool (*accepts)(std::string_view name) noexcept;
-  const char* hint;   ///< advice to the user about the accepted extensions
-  bool ignore_missing = false;   ///< a missing file, or a glob without matches, is not an error
+  const char* hint;                     ///< advice to the user about the accepted extensions
+  bool ignore_missing = false;          ///< a missing file, or a glob without matches, is not an error
   std::size_t unreadable_at_most = 0;   ///< maximum number of unreadable or missing files
   /// Whether a folder selects all files below it, and globs match only files.
   bool recursive = false;
@@ -47,7 +47,7 @@ std::vector<std::string> files_below(const std::string& folder, const folder_rul
 /// names `rule` accepts. Throws io_error if a folder cannot be read.
 std::vector<std::string> deep_matches(const std::string& pattern, const folder_rule& rule);
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail
 
 #ifndef MILLRACE_COMPILED
 #include <millrace/sources/list/impl/path_glob.inl>

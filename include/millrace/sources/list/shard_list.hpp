@@ -103,7 +103,7 @@ std::vector<std::string> list_files(const Names& names, const shard_listing_opti
   return resolve_names(names_of(names), o);
 }
 
-}  // namespace detail
+}   // namespace detail
 
 /// Returns the shards of a pattern or of a list of names. The names of a list are used literally. Throws setup_error if
 /// no shard exists or a shard cannot be read, and io_error if a folder cannot be read.
@@ -112,7 +112,7 @@ std::vector<std::string> list_shards(const Names& names) {
   return detail::list_files(names, {});
 }
 
-}}  // namespace millrace
+}}   // namespace millrace
 
 #ifndef MILLRACE_COMPILED
 #include <millrace/sources/list/impl/shard_list.inl>

@@ -30,7 +30,7 @@ namespace millrace { inline namespace MILLRACE_ABI {
 
 /// Options of sidecar_counts().
 struct sidecar_counts_options {
-  std::string wids_file{};   ///< path of a wids index; if empty, none is read
+  std::string wids_file{};       ///< path of a wids index; if empty, none is read
   millrace::storage storage{};   ///< storage of the shards, and of the files next to them
 };
 
@@ -63,14 +63,14 @@ counts_by_name counts_of_sizes(std::string_view text, const std::string& path);
 
 counts_by_name counts_of_wids(std::string_view text, const std::string& path);
 
-}  // namespace detail
+}   // namespace detail
 
 /// Returns the number of samples in each shard, or nothing for a shard whose number is unknown. Throws data_error if a
 /// file is malformed, and io_error if the wids file does not exist or a file cannot be read.
 std::vector<std::optional<std::uint64_t>> sidecar_counts(std::span<const std::string> shards,
                                                          const sidecar_counts_options& options = {});
 
-}}  // namespace millrace
+}}   // namespace millrace
 
 #ifndef MILLRACE_COMPILED
 #include <millrace/sources/list/impl/sidecar_counts.inl>

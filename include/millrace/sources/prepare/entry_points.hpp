@@ -31,22 +31,22 @@ namespace millrace { inline namespace MILLRACE_ABI {
 
 /// Options of make_entry_points().
 struct entry_points_options {
-  std::string index_folder{};     ///< folder of the index files; by default each index is stored next to its shard
-  millrace::storage storage{};    ///< storage of the shards; if set, indexes are saved only in index_folder
+  std::string index_folder{};          ///< folder of the index files; by default each index is stored next to its shard
+  millrace::storage storage{};         ///< storage of the shards; if set, indexes are saved only in index_folder
   std::optional<unsigned> threads{};   ///< number of threads; by default one for each usable core
-  notice_function notice{};   ///< receives the progress of a long call; by default it is printed to stderr
+  notice_function notice{};            ///< receives the progress of a long call; by default it is printed to stderr
 };
 
 /// Statistics of the entry points in the indexes of shards.
 struct entry_points {
-  std::uint64_t shards = 0;            ///< shards whose payloads were searched for entry points, by any call
-  std::uint64_t processed = 0;         ///< shards that this call searched
-  std::uint64_t samples = 0;           ///< samples of all shards
+  std::uint64_t shards = 0;      ///< shards whose payloads were searched for entry points, by any call
+  std::uint64_t processed = 0;   ///< shards that this call searched
+  std::uint64_t samples = 0;     ///< samples of all shards
   /// Damaged samples in the shards that this call searched; they have no entry points.
   std::uint64_t damaged_samples = 0;
-  std::uint64_t fields = 0;            ///< fields with entry points
-  std::uint64_t bytes = 0;             ///< bytes of all entry points and their checksums
-  std::uint64_t shard_bytes = 0;       ///< bytes of the shards
+  std::uint64_t fields = 0;        ///< fields with entry points
+  std::uint64_t bytes = 0;         ///< bytes of all entry points and their checksums
+  std::uint64_t shard_bytes = 0;   ///< bytes of the shards
 
   /// Adds the statistics of other shards.
   entry_points& operator+=(const entry_points& other) noexcept {
@@ -71,7 +71,7 @@ namespace detail {
 entry_points add_entry_points(const std::vector<std::string>& shards, const entry_maker& make,
                               const entry_points_options& o);
 
-}  // namespace detail
+}   // namespace detail
 
 /// Adds missing entry points to the indexes of shards, and builds missing indexes. `names` is a pattern or a list, as
 /// for list_shards(). `make(field, payload)` returns the entry points of a payload, or no bytes.
@@ -80,8 +80,8 @@ entry_points make_entry_points(
     const Names& names,
     const std::function<std::vector<std::byte>(std::string_view field, std::span<const std::byte> payload)>& make,
     const entry_points_options& options = {}) {
-  const detail::shard_listing_options listing{.rule = detail::shard_folder_rule, .at = options.storage,
-                                              .notice = options.notice};
+  const detail::shard_listing_options listing{
+      .rule = detail::shard_folder_rule, .at = options.storage, .notice = options.notice};
   return detail::add_entry_points(detail::list_files(names, listing), make, options);
 }
 
@@ -89,7 +89,7 @@ entry_points make_entry_points(
 /// the shard or the index cannot be read.
 entry_points entry_points_of(const std::string& shard, const std::string& index_folder = {});
 
-}}  // namespace millrace
+}}   // namespace millrace
 
 #ifndef MILLRACE_COMPILED
 #include <millrace/sources/prepare/impl/entry_points.inl>

@@ -28,7 +28,7 @@ namespace millrace { inline namespace MILLRACE_ABI {
 struct write_set_index_options {
   std::string index_folder{};    ///< folder of the index files; by default each index is stored next to its shard
   millrace::storage storage{};   ///< storage of the shards
-  notice_function notice{};   ///< receives the progress of a long call; by default it is printed to stderr
+  notice_function notice{};      ///< receives the progress of a long call; by default it is printed to stderr
 };
 
 /// The totals of a set index.
@@ -36,7 +36,7 @@ struct set_index_totals {
   std::size_t shards = 0;
   std::size_t left_out = 0;   ///< number of shards that cannot have an index
   std::uint64_t samples = 0;
-  std::uint64_t bytes = 0;    ///< bytes of the shards
+  std::uint64_t bytes = 0;   ///< bytes of the shards
 };
 
 namespace detail {
@@ -44,7 +44,7 @@ namespace detail {
 set_index_totals write_set_index_of(const std::vector<std::string>& shards, const std::string& path,
                                     const write_set_index_options& options);
 
-}  // namespace detail
+}   // namespace detail
 
 /// Writes the set index of shards to a local file. `names` is a pattern or a list, as for list_shards().
 template <detail::file_names Names = std::vector<std::string>>
@@ -54,7 +54,7 @@ set_index_totals write_set_index(const Names& names, const std::string& path,
   return detail::write_set_index_of(detail::list_files(names, listing), path, options);
 }
 
-}}  // namespace millrace
+}}   // namespace millrace
 
 #ifndef MILLRACE_COMPILED
 #include <millrace/sources/prepare/impl/write_set_index.inl>

@@ -16,8 +16,10 @@ MILLRACE_INLINE const pack_options& checked(const pack_options& o) {
 
 MILLRACE_INLINE best_fit_packing::best_fit_packing(const pack_best_fit_options& o)
     : open_rows_(std::max<std::size_t>(1, o.open_rows)),
-      options_(std::make_unique<const pack_options>(checked({.length = o.length, .separator = o.separator,
-                                                             .padding = o.padding, .segments = o.segments,
+      options_(std::make_unique<const pack_options>(checked({.length = o.length,
+                                                             .separator = o.separator,
+                                                             .padding = o.padding,
+                                                             .segments = o.segments,
                                                              .positions = o.positions}))) {}
 
 MILLRACE_INLINE best_fit_packing::best_fit_packing(const best_fit_packing& other)
@@ -39,7 +41,7 @@ MILLRACE_INLINE void throw_cost(const std::string& cost, std::size_t max_cost) {
                    "Shorten the item in map(), or drop it by filter(), before pack()");
 }
 
-}  // namespace detail
+}   // namespace detail
 
 MILLRACE_INLINE detail::pack_stage<detail::packing> pack(const pack_options& options) {
   return {{{}, detail::packing(options)}};
@@ -49,4 +51,4 @@ MILLRACE_INLINE detail::pack_stage<detail::best_fit_packing> pack_best_fit(const
   return {{{}, detail::best_fit_packing(options)}};
 }
 
-}}  // namespace millrace
+}}   // namespace millrace

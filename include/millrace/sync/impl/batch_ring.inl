@@ -173,4 +173,4 @@ MILLRACE_INLINE bool batch_ring::starts_epoch_locked(std::uint64_t batch) const 
   return std::find(epoch_starts_.begin(), epoch_starts_.end(), batch) != epoch_starts_.end();
 }
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail

@@ -25,4 +25,4 @@ MILLRACE_INLINE void start_threads(std::vector<std::thread>& all, std::size_t co
   for (std::size_t i = 0; i < count; ++i) all.push_back(start_thread([body, i] { body(i); }));
 }
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail

@@ -61,7 +61,7 @@ MILLRACE_INLINE void outline_boxes(image& grid, const grid_layout& layout, const
       const float* edge = &all[(i * most + b) * 4];
       const double left = std::floor(edge[0]), top = std::floor(edge[1]);
       const double right = std::ceil(edge[2]) - 1, bottom = std::ceil(edge[3]) - 1;   // the last pixels inside
-      if (!(left <= right && top <= bottom)) continue;   // also for NaN
+      if (!(left <= right && top <= bottom)) continue;                                // also for NaN
       const auto paint = [&](double x, double y) {
         std::uint8_t* to = &grid(layout.top(i) + static_cast<std::size_t>(y),
                                  layout.left(i) + static_cast<std::size_t>(x), std::size_t{0});
@@ -77,4 +77,4 @@ MILLRACE_INLINE void outline_boxes(image& grid, const grid_layout& layout, const
   }
 }
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail

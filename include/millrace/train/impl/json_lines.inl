@@ -9,8 +9,7 @@
 
 namespace millrace { inline namespace MILLRACE_ABI {
 
-MILLRACE_INLINE json_lines::json_lines(json_lines_options options)
-    : file_({.path = std::move(options.path)}) {
+MILLRACE_INLINE json_lines::json_lines(json_lines_options options) : file_({.path = std::move(options.path)}) {
   detail::repair_last_line(file_);
 }
 
@@ -33,4 +32,4 @@ MILLRACE_INLINE void json_lines::write(const row& r) {
   file_.append(line.take() + '\n');
 }
 
-}}  // namespace millrace
+}}   // namespace millrace

@@ -45,9 +45,8 @@ MILLRACE_INLINE bool log_state::drain(bool then_close) {
   if (then_close) closing_ = true;
   ++draining_;
   wake_writer_.notify_one();
-  const bool done = progress_.wait_for(lock, options_.drain, [&] {
-    return finished_ || (!then_close && waiting_.empty() && !writing_);
-  });
+  const bool done = progress_.wait_for(lock, options_.drain,
+                                       [&] { return finished_ || (!then_close && waiting_.empty() && !writing_); });
   --draining_;
   if (!done && then_close)
     while (!waiting_.empty()) drop_first();
@@ -70,8 +69,7 @@ MILLRACE_INLINE void log_state::run() noexcept {
     tick(lock);
   }
   lock.unlock();
-  for (std::size_t i = 0; i < sinks_.size(); ++i)
-    guarded(i, [&] { sinks_[i]->close(); });
+  for (std::size_t i = 0; i < sinks_.size(); ++i) guarded(i, [&] { sinks_[i]->close(); });
   lock.lock();
   finished_ = true;
   progress_.notify_all();
@@ -84,8 +82,7 @@ MILLRACE_INLINE std::int64_t log_state::stamp(row& r) const {
 }
 
 MILLRACE_INLINE bool log_state::can_accept(std::size_t size) const noexcept {
-  return waiting_.empty() ||
-         (waiting_.size() < options_.queue_rows && waiting_bytes_ + size <= options_.queue_bytes);
+  return waiting_.empty() || (waiting_.size() < options_.queue_rows && waiting_bytes_ + size <= options_.queue_bytes);
 }
 
 MILLRACE_INLINE void log_state::drop_first() {
@@ -110,8 +107,7 @@ MILLRACE_INLINE void log_state::write_first(std::unique_lock<std::mutex>& lock) 
   writing_ = true;
   lock.unlock();
   bool is_written = true;
-  for (std::size_t i = 0; i < sinks_.size(); ++i)
-    is_written = guarded(i, [&] { sinks_[i]->write(r); }) && is_written;
+  for (std::size_t i = 0; i < sinks_.size(); ++i) is_written = guarded(i, [&] { sinks_[i]->write(r); }) && is_written;
   lock.lock();
   writing_ = false;
   ++(is_written ? counts_.written : counts_.failed);
@@ -121,8 +117,7 @@ MILLRACE_INLINE void log_state::write_first(std::unique_lock<std::mutex>& lock) 
 MILLRACE_INLINE void log_state::tick(std::unique_lock<std::mutex>& lock) {
   lock.unlock();
   const instant now = options_.now();
-  for (std::size_t i = 0; i < sinks_.size(); ++i)
-    guarded(i, [&] { sinks_[i]->tick(now); });
+  for (std::size_t i = 0; i < sinks_.size(); ++i) guarded(i, [&] { sinks_[i]->tick(now); });
   lock.lock();
 }
 
@@ -142,7 +137,7 @@ MILLRACE_INLINE void log_state::report(std::size_t index, const char* what) noex
 
 MILLRACE_INLINE log_state::~log_state() = default;
 
-}  // namespace detail
+}   // namespace detail
 
 MILLRACE_INLINE bool log::message(std::string text) {
   row r;
@@ -172,4 +167,4 @@ MILLRACE_INLINE void log::start() {
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
 }
 
-}}  // namespace millrace
+}}   // namespace millrace

@@ -80,8 +80,7 @@ MILLRACE_INLINE std::vector<metric_totals> metrics::host_totals() const {
   return all;
 }
 
-MILLRACE_INLINE void metrics::merge_device(std::vector<metric_totals>& all,
-                                           const metric_totals* device) const {
+MILLRACE_INLINE void metrics::merge_device(std::vector<metric_totals>& all, const metric_totals* device) const {
   for (std::size_t i = 0; i < all.size(); ++i)
     if (metrics_[i].device) all[i].merge(device[metrics_[i].on_device]);
 }
@@ -203,11 +202,11 @@ MILLRACE_INLINE void metrics::add_values(row& r, const detail::named_metric& m, 
       break;
     case kind::accuracy:
       if (s.count == 0) break;
-      r.values.push_back({m.top_k == 1 ? m.name : m.name + "1", ratio(number(s.correct_1), number(s.count)),
-                          quantity_unit::share});
+      r.values.push_back(
+          {m.top_k == 1 ? m.name : m.name + "1", ratio(number(s.correct_1), number(s.count)), quantity_unit::share});
       if (m.top_k > 1)
-        r.values.push_back({m.name + std::to_string(m.top_k), ratio(number(s.correct_k), number(s.count)),
-                            quantity_unit::share});
+        r.values.push_back(
+            {m.name + std::to_string(m.top_k), ratio(number(s.correct_k), number(s.count)), quantity_unit::share});
       break;
     case kind::count:
       r.values.push_back({m.name, number(s.count), quantity_unit::count});
@@ -225,4 +224,4 @@ MILLRACE_INLINE bool metrics::empty() const noexcept {
   return true;
 }
 
-}}  // namespace millrace
+}}   // namespace millrace

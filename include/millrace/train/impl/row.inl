@@ -26,4 +26,4 @@ MILLRACE_INLINE std::size_t row::held_bytes() const noexcept {
   return sum;
 }
 
-}}  // namespace millrace
+}}   // namespace millrace

@@ -128,4 +128,4 @@ MILLRACE_INLINE void status_line::print(std::string_view text) const {
   }
 }
 
-}}  // namespace millrace
+}}   // namespace millrace

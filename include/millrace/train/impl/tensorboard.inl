@@ -91,7 +91,7 @@ MILLRACE_INLINE std::string tensorboard_event(const row& r) {
   return event.bytes();
 }
 
-}  // namespace detail
+}   // namespace detail
 
 MILLRACE_INLINE tensorboard::tensorboard(const tensorboard_options& options)
     : file_(start_file(options.folder, options.now())) {
@@ -107,19 +107,18 @@ MILLRACE_INLINE void tensorboard::write(const row& r) {
 }
 
 MILLRACE_INLINE detail::append_file tensorboard::start_file(const std::string& folder, instant now) {
-  if (folder.empty())
-    throw setup_error("tensorboard_options::folder is empty", "Set a folder such as \"runs/first\"");
+  if (folder.empty()) throw setup_error("tensorboard_options::folder is empty", "Set a folder such as \"runs/first\"");
   detail::create_folders(folder);
   char host[256] = "localhost";
   if (::gethostname(host, sizeof host - 1) != 0 || host[0] == '\0') std::memcpy(host, "localhost", 10);
   std::string seconds = std::to_string(now.unix_ns / 1'000'000'000);
   seconds.insert(0, seconds.size() < 10 ? 10 - seconds.size() : 0, '0');
-  const std::string stem =
-      folder + "/events.out.tfevents." + seconds + "." + host + "." + std::to_string(::getpid()) + ".";
+  const std::string stem = folder + "/events.out.tfevents." + seconds + "." + host + "." + std::to_string(::getpid()) +
+                           ".";
   for (int serial = 0;; ++serial) {
     const std::string path = stem + std::to_string(serial);
     if (::access(path.c_str(), F_OK) != 0) return detail::append_file({.path = path, .must_be_new = true});
   }
 }
 
-}}  // namespace millrace
+}}   // namespace millrace

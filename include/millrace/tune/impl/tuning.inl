@@ -64,8 +64,8 @@ MILLRACE_INLINE window_tuning::window_tuning(tuning_options o) : options_(std::m
 }
 
 MILLRACE_INLINE concurrency_counts window_tuning::max(const concurrency_counts& requested) const {
-  const std::size_t workers =
-      options_.max_workers ? *options_.max_workers : share_of_machine(processes_of_machine({})).cores;
+  const std::size_t workers = options_.max_workers ? *options_.max_workers
+                                                   : share_of_machine(processes_of_machine({})).cores;
   return {std::max(requested.workers, workers), std::max(requested.reads, options_.max_reads)};
 }
 
@@ -73,10 +73,10 @@ MILLRACE_INLINE std::unique_ptr<autotuner> window_tuning::start(const concurrenc
   return std::make_unique<window_tuner>(options_, of_session);
 }
 
-}  // namespace detail
+}   // namespace detail
 
 MILLRACE_INLINE std::shared_ptr<const tuning_rule> tuning(tuning_options o) {
   return std::make_shared<detail::window_tuning>(std::move(o));
 }
 
-}}  // namespace millrace
+}}   // namespace millrace

@@ -67,8 +67,7 @@ MILLRACE_INLINE tuning_window tuning_window_of(const flow_statistics& f) {
   const auto& top = f.reads_at_once.at(read_levels::max_level);
   const stage_statistics* const read = f.find(stage_kind::read);
   if (read && f.reads_at_once.busy_ns() > 0)
-    w.outstanding = std::max(
-        1.0, static_cast<double>(read->busy_ns) / static_cast<double>(f.reads_at_once.busy_ns()));
+    w.outstanding = std::max(1.0, static_cast<double>(read->busy_ns) / static_cast<double>(f.reads_at_once.busy_ns()));
   if (read && 2 * top.reads < read->service_ns.count()) w.contention = f.reads_at_once.contention();
   return w;
 }
@@ -89,8 +88,8 @@ MILLRACE_INLINE std::optional<tuning_decision> tuning_search::evaluate(tuning_wi
   const aim a = aim_for(w);
   if (waits_in_turn_ == 0) return decide(w, reduced(a), "enough: " + a.text);
   if (a.out_of_reach) return decide(w, nearer(a.least), a.text);
-  const concurrency_counts more =
-      within({std::max(open_.workers, a.least.workers), std::max(open_.reads, a.least.reads)});
+  const concurrency_counts more = within(
+      {std::max(open_.workers, a.least.workers), std::max(open_.reads, a.least.reads)});
   if (more != open_) return decide(w, more, a.text);
   if (waits_in_turn_ < 2) return {};
   return decide(w, one_more(w), "for an unknown reason: " + a.text);
@@ -104,8 +103,8 @@ MILLRACE_INLINE void tuning_search::past::move(std::size_t from, std::size_t to)
 
 MILLRACE_INLINE tuning_search::aim tuning_search::aim_for(const tuning_window& w) const {
   const std::size_t knee = knee_of(w);
-  const double all_workers =
-      w.all_work_s > 0 ? static_cast<double>(options_.max.workers) / w.all_work_s : tuning_window::without_limit;
+  const double all_workers = w.all_work_s > 0 ? static_cast<double>(options_.max.workers) / w.all_work_s
+                                              : tuning_window::without_limit;
   const double all_reads = w.rate_of_reads(knee);
   aim a;
   const double within_reach = std::min({w.fixed_rate, all_workers, all_reads});
@@ -152,8 +151,7 @@ MILLRACE_INLINE concurrency_counts tuning_search::nearer(const concurrency_count
 
 MILLRACE_INLINE concurrency_counts tuning_search::reduced(const aim& a) const {
   concurrency_counts to = open_;
-  if (moves_ < 3)
-    to = {lowered(open_.workers, a.least.workers, workers_), lowered(open_.reads, a.least.reads, reads_)};
+  if (moves_ < 3) to = {lowered(open_.workers, a.least.workers, workers_), lowered(open_.reads, a.least.reads, reads_)};
   if (a.tight && !a.out_of_reach) to = {std::max(to.workers, a.least.workers), std::max(to.reads, a.least.reads)};
   return within(to);
 }
@@ -184,7 +182,8 @@ MILLRACE_INLINE bool tuning_search::reverted_useless_move(const tuning_window& w
   const bool workers = open_.workers > before_.open.workers, reads = open_.reads > before_.open.reads;
   // Compares shares of time, because steps are not equally long in two windows.
   const double gain = std::max((1 - w.data_wait) / (1 - before_.data_wait),
-                               reads ? w.read_rate / before_.read_rate : 0) - 1;
+                               reads ? w.read_rate / before_.read_rate : 0) -
+                      1;
   if (gain > std::min(expected / 4, 0.1)) return false;
   if (workers) cap_.workers = before_.open.workers;
   if (reads) cap_.reads = before_.open.reads;
@@ -194,12 +193,9 @@ MILLRACE_INLINE bool tuning_search::reverted_useless_move(const tuning_window& w
 MILLRACE_INLINE bool tuning_search::restarts(const tuning_window& w) {
   const auto other = [](double now, double then) { return std::abs(now - then) > then / 4; };
   const bool changed = other(w.work_s, settled_at_.work_s) || other(1 / w.step_rate, 1 / settled_at_.step_rate) ||
-                       (w.reads && other(w.reading_s + w.unpacking_s,
-                                         settled_at_.reading_s + settled_at_.unpacking_s));
+                       (w.reads && other(w.reading_s + w.unpacking_s, settled_at_.reading_s + settled_at_.unpacking_s));
   const concurrency_counts target = aim_for(w).least;
-  const auto less = [](std::size_t open, std::size_t now) {
-    return now + std::max<std::size_t>(1, open / 4) <= open;
-  };
+  const auto less = [](std::size_t open, std::size_t now) { return now + std::max<std::size_t>(1, open / 4) <= open; };
   const bool matters = less(open_.workers, target.workers) || less(open_.reads, target.reads) ||
                        (waits_in_turn_ > 0 && within(target) != open_);
   changed_in_turn_ = changed && matters ? changed_in_turn_ + 1 : 0;
@@ -243,4 +239,4 @@ MILLRACE_INLINE void tuning_search::settle(const tuning_window& w) {
   waits_in_turn_ = 0;
 }
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail

@@ -54,15 +54,15 @@ struct worker_rows {
 class batch_rows : public worker_segment, public final_segment, public row_target {
  public:
   struct options {
-    std::size_t rows = 1;   ///< rows of a batch
+    std::size_t rows = 1;                      ///< rows of a batch
     bool drop_last = true, pad_last = false;   ///< pad_last: masked rows fill up an incomplete batch
-    bool keys = false;   ///< whether each batch stores the keys of its rows
-    std::size_t max_workers = 1;   ///< number of workers
-    worker_executor* workers = nullptr;   ///< null if advance() does the work
-    std::size_t ring_capacity = 64;   ///< minimum number of samples that the input can store
+    bool keys = false;                         ///< whether each batch stores the keys of its rows
+    std::size_t max_workers = 1;               ///< number of workers
+    worker_executor* workers = nullptr;        ///< null if advance() does the work
+    std::size_t ring_capacity = 64;            ///< minimum number of samples that the input can store
     batch_ring* batches = nullptr;
     batch_boundaries boundaries{};
-    stage_passages* passages = nullptr;   ///< counts of the previous stages; may be null
+    stage_passages* passages = nullptr;     ///< counts of the previous stages; may be null
     const damage_rule* damaged = nullptr;   ///< null if damage is an error
   };
 
@@ -107,7 +107,7 @@ class batch_rows : public worker_segment, public final_segment, public row_targe
   const damage_rule damaged_;
   std::vector<owner<early_row>> early_{};    // index: position; constant after the workers have started
   std::vector<owner<worker_rows>> groups_;   // index: worker
-  aligned_vector<phase_times> phases_;   // index: worker
+  aligned_vector<phase_times> phases_;       // index: worker
 
  private:
   /// Pads ragged columns, and moves them together. Returns the used part of the slot.
@@ -125,7 +125,7 @@ class batch_rows : public worker_segment, public final_segment, public row_targe
   std::exception_ptr first_early_damage_{};
 };
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail
 
 #ifndef MILLRACE_COMPILED
 #include <millrace/work/batch/impl/batch_rows.inl>

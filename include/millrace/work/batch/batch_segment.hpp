@@ -45,8 +45,12 @@ class batch_segment final : public batch_rows {
   [[gnu::cold]] batch_segment(Maps chain, const options& o)
       : batch_rows(o.batch, {.together = together, .rendering = Maps::maps > 0 ? Columns::rendering : nullptr}),
         maps_(std::move(chain)),
-        input_({.capacity = rows_.ring_capacity, .group = rows_.rows, .drop_partial = rows_.drop_last,
-                .batches = rows_.batches, .boundaries = rows_.boundaries, .passages = rows_.passages}),
+        input_({.capacity = rows_.ring_capacity,
+                .group = rows_.rows,
+                .drop_partial = rows_.drop_last,
+                .batches = rows_.batches,
+                .boundaries = rows_.boundaries,
+                .passages = rows_.passages}),
         mixer_(o.mixing) {
     for (auto& of_worker : groups_) of_worker.reset(new group_memory);
     input_.connect(*dispatcher_);
@@ -131,8 +135,7 @@ class batch_segment final : public batch_rows {
     phase_times* phases = Maps::maps > 0 && phases_[worker].next_claim() ? &phases_[worker] : nullptr;
     auto& memory = static_cast<group_memory&>(*groups_[worker]);
     for (std::size_t done = 0; done < count; done += group_rows, phases = nullptr) {
-      if (count > together && done % fetched_rows == 0)
-        fetch_ahead(first + done, std::min(fetched_rows, count - done));
+      if (count > together && done % fetched_rows == 0) fetch_ahead(first + done, std::min(fetched_rows, count - done));
       render_group(worker, {batch, first + done, std::min(group_rows, count - done), memory, phases}, sums);
     }
     input_.freed(count - sums.early, sums.bytes);
@@ -341,9 +344,7 @@ class batch_segment final : public batch_rows {
     }
   }
 
-  early_item& early_at(std::uint64_t position) const noexcept {
-    return static_cast<early_item&>(*early_[position]);
-  }
+  early_item& early_at(std::uint64_t position) const noexcept { return static_cast<early_item&>(*early_[position]); }
 
   const Maps maps_;
   Columns columns_;
@@ -355,4 +356,4 @@ class batch_segment final : public batch_rows {
   [[no_unique_address]] mixer mixer_;
 };
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail

@@ -45,7 +45,7 @@ struct damage_rule {
   }
 };
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail
 
 #ifndef MILLRACE_COMPILED
 #include <millrace/work/batch/impl/damage_rule.inl>

@@ -22,4 +22,4 @@ struct row_mixer_of {
   using type = no_row_mixer;
 };
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail

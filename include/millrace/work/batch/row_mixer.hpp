@@ -78,7 +78,9 @@ class row_mixer {
                                 : numbers.of(batch, epochs_[batch % slots_].load(std::memory_order_relaxed),
                                              batches_->epoch_start_of(batch));
     if (in.epoch >= options_.settings.off_epoch.value_or(~std::uint64_t{0})) return;
-    rng random({.seed = options_.seed, .epoch = in.epoch, .sample = numbers.position(in, rows.first),
+    rng random({.seed = options_.seed,
+                .epoch = in.epoch,
+                .sample = numbers.position(in, rows.first),
                 .stage = options_.stage});
     const pair_mix how = options_.rule->draw(random, {.width = grid_.width, .height = grid_.height});
     if (!how.mixes) return;
@@ -114,4 +116,4 @@ struct row_mixer_of<mixed_columns<Pixels, Label, Members...>> {
   using type = row_mixer<mixed_columns<Pixels, Label, Members...>>;
 };
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail

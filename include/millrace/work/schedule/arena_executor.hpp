@@ -78,7 +78,7 @@ class arena_executor final : public worker_executor {
   const std::size_t shared_cores_;
   tbb::global_control limit_;
   tbb::task_arena arena_;
-  tbb::task_arena small_arena_;   // for the first workers of a single stage, one for each shared core
+  tbb::task_arena small_arena_;                // for the first workers of a single stage, one for each shared core
   std::shared_ptr<const core_choice> cores_;   // null for any cores; queued tasks also own it
 };
 
@@ -95,4 +95,4 @@ inline std::unique_ptr<worker_executor> new_arena_executor(const arena_options& 
   return std::make_unique<arena_executor>(o);
 }
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail

@@ -52,14 +52,12 @@ class dispatcher_work {
 };
 
 /// Assigns claims to workers.
-class dispatcher final : public worker_task,
-                               public ticket_gate,
-                               public std::enable_shared_from_this<dispatcher> {
+class dispatcher final : public worker_task, public ticket_gate, public std::enable_shared_from_this<dispatcher> {
  public:
   struct options {
-    std::size_t max_workers = 1;   ///< number of workers
-    std::size_t together = 1;   ///< preferred number of tickets in a claim
-    std::size_t group = 1;      ///< rows of a batch; no claim crosses a multiple of this number
+    std::size_t max_workers = 1;         ///< number of workers
+    std::size_t together = 1;            ///< preferred number of tickets in a claim
+    std::size_t group = 1;               ///< rows of a batch; no claim crosses a multiple of this number
     std::int64_t sleep_ns = 1'000'000;   ///< maximum sleep of a worker without a claimable ticket
   };
 
@@ -145,7 +143,8 @@ class dispatcher final : public worker_task,
   /// Returns the number of tickets from `head` on that exceed two claims for each worker.
   std::uint64_t surplus(std::uint64_t head) const noexcept;
   void report_tickets() noexcept {
-    if (space_listener* const other = shared_with_.load()) [[unlikely]] other->space_freed();
+    if (space_listener* const other = shared_with_.load()) [[unlikely]]
+      other->space_freed();
   }
   std::uint64_t batch_of(std::uint64_t ticket) const noexcept;
   /// Returns the missing condition of the next ticket: space or input.
@@ -205,7 +204,7 @@ class dispatcher final : public worker_task,
   aligned_vector<worker> workers_;
 };
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail
 
 #ifndef MILLRACE_COMPILED
 #include <millrace/work/schedule/impl/dispatcher.inl>

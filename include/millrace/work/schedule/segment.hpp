@@ -122,4 +122,4 @@ class pipeline_node {
   virtual void join() noexcept = 0;
 };
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail

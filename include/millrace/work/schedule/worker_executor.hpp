@@ -91,7 +91,7 @@ class thread_executor final : public worker_executor {
   std::vector<std::thread> threads_;
 };
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail
 
 #ifndef MILLRACE_COMPILED
 #include <millrace/work/schedule/impl/worker_executor.inl>

@@ -25,8 +25,8 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 class worker_segment : public dispatcher_work, public pipeline_node {
  public:
   struct options {
-    const char* name = "";        ///< name in metrics and in waits()
-    const char* span_name = "";   ///< name in timelines
+    const char* name = "";                ///< name in metrics and in waits()
+    const char* span_name = "";           ///< name in timelines
     worker_executor* workers = nullptr;   ///< null if advance() does the work
     dispatcher::options claims{};
   };
@@ -52,7 +52,7 @@ class worker_segment : public dispatcher_work, public pipeline_node {
   const std::shared_ptr<dispatcher> dispatcher_;
 };
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail
 
 #ifndef MILLRACE_COMPILED
 #include <millrace/work/schedule/impl/worker_segment.inl>

@@ -54,4 +54,4 @@ class final_segment : public space_listener {
   virtual dispatcher& tickets() noexcept = 0;
 };
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail

@@ -24,7 +24,7 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 /// The position of the fused maps in the flow.
 struct map_entry {
   std::uint64_t seed = 0;
-  std::size_t first_map = 0;    ///< number of maps before these maps
+  std::size_t first_map = 0;            ///< number of maps before these maps
   std::size_t first_random_stage = 0;   ///< number of stages before these maps that draw random numbers
 };
 
@@ -83,4 +83,4 @@ inline std::string map_name(std::size_t map_at_work) {
   return map_at_work == 0 ? std::string("source") : "map " + std::to_string(map_at_work);
 }
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail

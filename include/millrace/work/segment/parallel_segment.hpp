@@ -80,14 +80,14 @@ class parallel_segment final : public worker_segment, public space_listener {
   struct options {
     std::size_t max_workers = 1;
     worker_executor* workers = nullptr;
-    std::size_t capacity = 64;   ///< maximum number of tickets that are claimed but not committed
-    sample_names* names = nullptr;   ///< creates the names of the outputs; null if outputs need no names
+    std::size_t capacity = 64;          ///< maximum number of tickets that are claimed but not committed
+    sample_names* names = nullptr;      ///< creates the names of the outputs; null if outputs need no names
     stage_passage* passage = nullptr;   ///< counts of the expanding stage; null if it never drops samples
   };
 
   parallel_segment(Maps chain, Expanding expanding, options o, sample_sink<output>& next)
-      : worker_segment({.name = own_name, .span_name = own_name, .workers = o.workers,
-                        .claims = {.max_workers = o.max_workers}}),
+      : worker_segment(
+            {.name = own_name, .span_name = own_name, .workers = o.workers, .claims = {.max_workers = o.max_workers}}),
         maps_(std::move(chain)),
         expanding_(std::move(expanding)),
         next_(&next),
@@ -159,8 +159,7 @@ class parallel_segment final : public worker_segment, public space_listener {
   };
 
   void make_outputs(result& r, scratch& memory, std::size_t& map_at_work) {
-    auto item =
-        maps_(std::move(*r.source.item), {.epoch = r.source.pass, .sample = r.source.id}, memory, map_at_work);
+    auto item = maps_(std::move(*r.source.item), {.epoch = r.source.pass, .sample = r.source.id}, memory, map_at_work);
     r.source.item.reset();
     if constexpr (expands) {
       map_at_work = expanding_at_work;
@@ -264,4 +263,4 @@ class parallel_segment final : public worker_segment, public space_listener {
   bool ended_ = false;
 };
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail

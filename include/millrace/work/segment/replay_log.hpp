@@ -31,17 +31,17 @@ class replay_log {
   /// The start of a shard in a pass.
   struct shard_begin {
     std::uint64_t pass = 0;
-    std::uint64_t shard = 0;    ///< ordinal in the pass's order
+    std::uint64_t shard = 0;   ///< ordinal in the pass's order
     std::uint64_t first = 0;   ///< ordinal of the shard's first sample in the pass
   };
   /// The last row of a batch, and the number of rows up to and including this row.
   struct batch_end {
     std::uint64_t pass = 0, ordinal = 0;   ///< pass and ordinal of the row's sample
     std::uint64_t rows_of_ordinal = 0;     ///< rows of that sample up to and including this row
-    std::uint64_t rows_of_pass = 0;   ///< rows of the pass up to and including this row
-    std::uint64_t rows_of_run = 0;   ///< rows of the run up to and including this row
-    std::uint64_t buffered_tokens = 0;   ///< tokens in a packing stage when the sample arrived
-    bool ends_pass = false;              ///< whether this row is the last row of the pass
+    std::uint64_t rows_of_pass = 0;        ///< rows of the pass up to and including this row
+    std::uint64_t rows_of_run = 0;         ///< rows of the run up to and including this row
+    std::uint64_t buffered_tokens = 0;     ///< tokens in a packing stage when the sample arrived
+    bool ends_pass = false;                ///< whether this row is the last row of the pass
   };
 
   /// `in_lanes` is true if several lanes (interleaved parts of the order) are read in turn
@@ -67,7 +67,7 @@ class replay_log {
   fifo<batch_end> batches_;
 };
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail
 
 #ifndef MILLRACE_COMPILED
 #include <millrace/work/segment/impl/replay_log.inl>

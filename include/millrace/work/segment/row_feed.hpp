@@ -37,4 +37,4 @@ class row_feed : public pipeline_node {
   virtual bool may_change(std::uint64_t before) const noexcept = 0;
 };
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail

@@ -28,9 +28,15 @@ class sample_names {
   record make(std::string_view shard, std::string_view key, std::uint64_t offset_bytes = error_location::unknown) {
     block_ref block = pool_.take(sizeof(record_head) + key.size() + shard.size());
     std::byte* const base = block.get()->data();
-    const record_head head{.key_at = sizeof head, .key_size = key.size(), .shard_at = sizeof head + key.size(),
-                           .shard_size = shard.size(), .fields_at = 0, .field_count = 0, .offset_bytes = offset_bytes,
-                           .head_at = 0, .held_bytes = block.get()->capacity_bytes};
+    const record_head head{.key_at = sizeof head,
+                           .key_size = key.size(),
+                           .shard_at = sizeof head + key.size(),
+                           .shard_size = shard.size(),
+                           .fields_at = 0,
+                           .field_count = 0,
+                           .offset_bytes = offset_bytes,
+                           .head_at = 0,
+                           .held_bytes = block.get()->capacity_bytes};
     std::memcpy(base, &head, sizeof head);
     if (!key.empty()) std::memcpy(base + head.key_at, key.data(), key.size());
     if (!shard.empty()) std::memcpy(base + head.shard_at, shard.data(), shard.size());
@@ -72,4 +78,4 @@ class sample_names {
   block_pool pool_;
 };
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail

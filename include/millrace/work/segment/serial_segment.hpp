@@ -35,8 +35,8 @@ class serial_segment final : public pipeline_node, public space_listener, public
   using output = typename Stage::output;
 
   struct options {
-    std::size_t capacity = 64;   ///< minimum number of samples that the input can store
-    bool threaded = true;   ///< if false, advance() does the work
+    std::size_t capacity = 64;          ///< minimum number of samples that the input can store
+    bool threaded = true;               ///< if false, advance() does the work
     stage_passage* passage = nullptr;   ///< counts of the stage; null if it never drops samples
   };
 
@@ -261,4 +261,4 @@ class serial_segment final : public pipeline_node, public space_listener, public
   bool ended_ = false;
 };
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail

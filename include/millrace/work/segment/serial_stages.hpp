@@ -117,4 +117,4 @@ class shuffling {
   std::size_t max_bytes_;
 };
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail

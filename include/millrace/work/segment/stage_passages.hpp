@@ -53,9 +53,9 @@ class stage_passages {
   };
   /// The result of a pass.
   struct pass {
-    std::string text{};      ///< the counts as a phrase; may be empty
-    std::string stage{};     ///< name of the stage without outputs; may be empty
-    bool nothing = false;    ///< true if a stage that buffers nothing received samples and emitted none
+    std::string text{};     ///< the counts as a phrase; may be empty
+    std::string stage{};    ///< name of the stage without outputs; may be empty
+    bool nothing = false;   ///< true if a stage that buffers nothing received samples and emitted none
   };
 
   stage_passages();
@@ -79,7 +79,7 @@ struct pass_rows {
 /// Returns the error for a pass that has too few rows for a batch.
 setup_error too_few_rows_error(const pass_rows& of, const stage_passages::pass& pass);
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail
 
 #ifndef MILLRACE_COMPILED
 #include <millrace/work/segment/impl/stage_passages.inl>

@@ -33,7 +33,7 @@ struct batch_boundaries {
   std::uint64_t buffered_tokens = 0;   ///< tokens in a packing stage before the first sample that is read again
   std::uint64_t epoch_batches = 0;     ///< batches per epoch; 0 if an epoch is a pass through the source
   std::uint64_t end_step = batch_ring::unknown;   ///< number of the first batch after the end of the run
-  replay_log* log = nullptr;           ///< records each batch; may be null
+  replay_log* log = nullptr;                      ///< records each batch; may be null
 };
 
 /// A sink that stores samples as tickets of one segment.
@@ -42,9 +42,9 @@ class ticket_input final : public sample_sink<T> {
  public:
   struct options {
     std::size_t capacity = 64;
-    std::size_t group = 1;       ///< number of rows of a batch, if tickets are rows
-    bool drop_partial = false;   ///< whether an incomplete batch at the end of an epoch is dropped
-    batch_ring* batches = nullptr;    ///< receives the ends of epochs and of the run; null if tickets are not rows
+    std::size_t group = 1;           ///< number of rows of a batch, if tickets are rows
+    bool drop_partial = false;       ///< whether an incomplete batch at the end of an epoch is dropped
+    batch_ring* batches = nullptr;   ///< receives the ends of epochs and of the run; null if tickets are not rows
     batch_boundaries boundaries{};
     stage_passages* passages = nullptr;   ///< counts of the previous stages; may be null
   };
@@ -129,7 +129,7 @@ class ticket_input final : public sample_sink<T> {
   };
 
   static constexpr std::uint64_t max_empty_passes = 100;   // stages may buffer items over many passes
-  static constexpr std::size_t prefetched = 16;   // number of samples to prefetch from memory
+  static constexpr std::size_t prefetched = 16;            // number of samples to prefetch from memory
 
   const options options_;
   item_ring<sample<T>> ring_;
@@ -140,17 +140,17 @@ class ticket_input final : public sample_sink<T> {
   alignas(64) std::atomic<std::uint64_t> removed_{0};
   std::atomic<std::size_t> removed_bytes_{0};
   alignas(64) std::atomic<std::size_t> put_bytes_{0};   // total size of all items that were put
-  std::uint64_t next_ = 0;             // the ticket of the next put()
-  std::uint64_t batch_end_;            // the first multiple of the group above next_
-  std::optional<end_entry> pending_;   // an end mark that waits for space
-  std::size_t pads_ = 0;               // number of void rows that are not written yet
+  std::uint64_t next_ = 0;                              // the ticket of the next put()
+  std::uint64_t batch_end_;                             // the first multiple of the group above next_
+  std::optional<end_entry> pending_;                    // an end mark that waits for space
+  std::size_t pads_ = 0;                                // number of void rows that are not written yet
   std::uint64_t epoch_start_ = 0;
-  replay_log::batch_end row_{};        // the last row that was put
-  std::uint64_t rows_before_pass_ = 0;   // number of rows of the run before the current pass
+  replay_log::batch_end row_{};                   // the last row that was put
+  std::uint64_t rows_before_pass_ = 0;            // number of rows of the run before the current pass
   std::uint64_t passes_ = 0, empty_passes_ = 0;   // ended passes; consecutive passes without a row
   bool finished_ = false, complete_ = false;
 };
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail
 
 #include <millrace/work/segment/ticket_input.tpl.hpp>

@@ -223,4 +223,4 @@ MILLRACE_INLINE void ticket_input<T>::add_entry(typename sample<T>::kind what, s
   settle();
 }
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail

@@ -51,10 +51,9 @@ MILLRACE_INLINE void feeder_client::open(const row_run& run) {
   std::string text = hello_text(identity_of(run));
   if (thread_.joinable()) {
     if (text == hello_) return;
-    throw setup_error(
-        "a storage of mr::feeders() serves one run: got a session with other rows, expected the same "
-        "flow, seed, data and layout",
-        "Create a storage with mr::feeders() for each session", {.stage = "feeders"});
+    throw setup_error("a storage of mr::feeders() serves one run: got a session with other rows, expected the same "
+                      "flow, seed, data and layout",
+                      "Create a storage with mr::feeders() for each session", {.stage = "feeders"});
   }
   hello_ = std::move(text);
   run_ = run_id(hello_);

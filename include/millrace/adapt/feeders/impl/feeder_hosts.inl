@@ -85,9 +85,9 @@ MILLRACE_INLINE std::vector<std::string> resolve_host(const host_port& host) {
   ::addrinfo how{}, *first = nullptr;
   how.ai_socktype = SOCK_STREAM;
   if (const int code = ::getaddrinfo(host.host.c_str(), nullptr, &how, &first); code != 0)
-    throw io_error("the host " + printable(host.name(), 300) +
-                       " of feeders cannot be resolved: " + ::gai_strerror(code),
-                   "Check the name", {.stage = "feeders"});
+    throw io_error(
+        "the host " + printable(host.name(), 300) + " of feeders cannot be resolved: " + ::gai_strerror(code),
+        "Check the name", {.stage = "feeders"});
   const std::unique_ptr<::addrinfo, void (*)(::addrinfo*)> owner(first, [](::addrinfo* a) { ::freeaddrinfo(a); });
   std::vector<std::string> v4, v6;
   for (const ::addrinfo* a = first; a; a = a->ai_next) {

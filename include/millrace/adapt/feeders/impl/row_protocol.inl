@@ -105,8 +105,8 @@ MILLRACE_INLINE void check_hello(const hello_texts& of) {
   std::string different;
   for (std::size_t i = 0; i < mine.size(); ++i)
     if (mine[i] != theirs[i])
-      different += (different.empty() ? "" : "; ") + std::string(hello_names[i]) + ": got \"" +
-                   printable(theirs[i]) + "\", expected \"" + printable(mine[i]) + "\"";
+      different += (different.empty() ? "" : "; ") + std::string(hello_names[i]) + ": got \"" + printable(theirs[i]) +
+                   "\", expected \"" + printable(mine[i]) + "\"";
   if (different.empty()) return;
   throw setup_error("the feeder " + printable(of.feeder, 300) + " computes the rows of another run: " + different,
                     "Start the same program with the same flow and the same shards on all machines");
@@ -145,9 +145,9 @@ MILLRACE_INLINE row_range parse_rows_path(std::string_view path, const feeder_ru
   const std::uint64_t count = number_after("-"), step = number_after("-");
   if (!rest.empty()) refuse("nothing after the range");
   if (run != rules.run)
-    throw setup_error("a request is for the rows of another run: got the run id " + printable(run, 100) +
-                          ", expected " + rules.run,
-                      "Start the same program with the same flow and the same shards on all machines");
+    throw setup_error(
+        "a request is for the rows of another run: got the run id " + printable(run, 100) + ", expected " + rules.run,
+        "Start the same program with the same flow and the same shards on all machines");
   constexpr std::uint64_t max_position = std::uint64_t{1} << 62, max_step = 1 << 20;
   if (count == 0 || count > rules.max_rows) refuse("1 to " + std::to_string(rules.max_rows) + " rows");
   if (range.first > max_position || step == 0 || step > max_step) refuse("positions below 2^62, and 1 to 2^20 ranks");
@@ -179,11 +179,11 @@ MILLRACE_INLINE feeder_decision decide(const feeder_request& request, const feed
     return refuse(401, "the token is wrong or missing: expected the header Authorization: Bearer TOKEN");
   if (request.path == "/metrics") return {.action = feeder_action::metrics};
   if (!request.path.starts_with("/v1/"))
-    return refuse(404, "got \"" + printable(request.path, 200) + "\", expected /v1/RUN/hello, /v1/RUN/rows/..., "
-                       "/metrics or /healthz");
+    return refuse(404, "got \"" + printable(request.path, 200) +
+                           "\", expected /v1/RUN/hello, /v1/RUN/rows/..., "
+                           "/metrics or /healthz");
   const std::string_view rest = request.path.substr(4), run = rest.substr(0, rest.find('/'));
-  if (rest.substr(run.size()) == "/hello")
-    return {.status = run == rules.run ? 200U : 409U, .text = rules.hello};
+  if (rest.substr(run.size()) == "/hello") return {.status = run == rules.run ? 200U : 409U, .text = rules.hello};
   try {
     return {.action = feeder_action::rows, .range = parse_rows_path(request.path, rules)};
   } catch (const setup_error&) {
@@ -232,7 +232,7 @@ MILLRACE_INLINE std::size_t feeder_row_decoder::read_header(std::span<const std:
 }
 
 MILLRACE_INLINE void feeder_row_decoder::add(std::span<const std::byte> piece,
-                                      const std::function<void(const row_answer&)>& next) {
+                                             const std::function<void(const row_answer&)>& next) {
   for (;;) {
     const std::size_t missing = std::min(expected_ - row_.size(), piece.size());
     std::span<const std::byte> part = piece.first(missing);
@@ -281,4 +281,4 @@ MILLRACE_INLINE void feeder_row_decoder::finish() const {
     fail("got the end of the answer, expected " + std::to_string(options_.rows) + " rows");
 }
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail

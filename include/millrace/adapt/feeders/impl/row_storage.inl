@@ -109,7 +109,7 @@ class row_requests final : public row_feed, private space_listener {
   dispatcher& tickets_;
   const std::shared_ptr<row_gate> gate_;
   event_counts* counts_ = nullptr;
-  std::size_t most_ = 0;                          // rows of a request
+  std::size_t most_ = 0;   // rows of a request
   std::atomic<std::uint64_t> changes_{0}, calls_{0}, slowest_ns_{0};
   std::atomic<std::size_t> outstanding_{0};   // rows that are claimed and missing
   std::atomic<bool> stopped_{false};
@@ -137,7 +137,10 @@ MILLRACE_INLINE void row_request::give_up() noexcept {
 }
 
 MILLRACE_INLINE row_requests::row_requests(std::shared_ptr<row_storage> storage, const row_feed_options& of)
-    : storage_(std::move(storage)), options_(of), rows_(of.last->rows()), tickets_(of.last->tickets()),
+    : storage_(std::move(storage)),
+      options_(of),
+      rows_(of.last->rows()),
+      tickets_(of.last->tickets()),
       gate_(std::make_shared<row_gate>()) {
   gate_->requests = this;
 }
@@ -251,8 +254,8 @@ MILLRACE_INLINE void row_requests::send_one(std::size_t most) {
   const batch_numbers& numbers = options_.numbers;
   const auto row = static_cast<std::size_t>(r.first_ % numbers.rows);
   const batch_number batch = numbers.of(r.first_ / numbers.rows);
-  const row_range range{.epoch = batch.epoch, .first = numbers.position(batch, row), .count = r.count_,
-                        .step = numbers.mine.size};
+  const row_range range{
+      .epoch = batch.epoch, .first = numbers.position(batch, row), .count = r.count_, .step = numbers.mine.size};
   count("rows requested from the row storage", r.count_);
   storage_->read_rows(range, row_slots(std::move(request)));
 }
@@ -325,9 +328,9 @@ MILLRACE_INLINE void row_requests::report_lost() noexcept {
       why = e.message() + ". " + e.hint();
     } catch (const std::exception& e) {
       why = e.what();
-    } catch (...) {
-    }
-    counts_->post({.kind = notice_kind::rows, .severity = notice_severity::warning,
+    } catch (...) {}
+    counts_->post({.kind = notice_kind::rows,
+                   .severity = notice_severity::warning,
                    .text = "the row storage failed: " + why +
                            ". The workers compute its rows. Requests are repeated without further notices"});
   } catch (const std::bad_alloc&) {
@@ -335,11 +338,11 @@ MILLRACE_INLINE void row_requests::report_lost() noexcept {
   }
 }
 
-}  // namespace detail
+}   // namespace detail
 
 MILLRACE_INLINE std::unique_ptr<detail::row_feed> row_storage::new_feed(const detail::row_feed_options& of,
                                                                         std::shared_ptr<row_provider> self) {
   return std::make_unique<detail::row_requests>(std::static_pointer_cast<row_storage>(std::move(self)), of);
 }
 
-}}  // namespace millrace
+}}   // namespace millrace

@@ -22,8 +22,7 @@
 #include <new>
 #include <thread>
 
-namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
-namespace [[gnu::visibility("hidden")]] python {
+namespace millrace { inline namespace MILLRACE_ABI { namespace detail { namespace [[gnu::visibility("hidden")]] python {
 
 MILLRACE_INLINE bool wrong_type(PyObject* from, const argument& of, const char* expected) {
   PyErr_Clear();
@@ -143,9 +142,8 @@ PyObject* guarded(Arguments... a) try {
 /// Returns a capsule that owns a C++ object.
 template <const char* Name, class T>
 PyObject* new_capsule(std::unique_ptr<T> object) {
-  PyObject* const capsule = PyCapsule_New(object.get(), Name, [](PyObject* self) {
-    delete static_cast<T*>(PyCapsule_GetPointer(self, Name));
-  });
+  PyObject* const capsule = PyCapsule_New(
+      object.get(), Name, [](PyObject* self) { delete static_cast<T*>(PyCapsule_GetPointer(self, Name)); });
   if (capsule) object.release();
   return capsule;
 }
@@ -211,7 +209,7 @@ MILLRACE_INLINE void deliver_notices(notice_queue& notices, PyObject* deliver) {
 /// Returns the tuple (columns, keys or None, whether all columns are copies).
 MILLRACE_INLINE PyObject* batch_tuple(running& s, bool raw) {
   const reference columns(PyTuple_New(static_cast<Py_ssize_t>(s.columns.size())));
-  for (Py_ssize_t i = 0; column& c : s.columns) {
+  for (Py_ssize_t i = 0; column & c : s.columns) {
     // For versions of torch whose DLPack support lacks bool.
     const bool marked = raw && c.tensor.type.code == dlpack_bool;
     if (marked) c.tensor.type.code = dlpack_uint;
@@ -299,13 +297,12 @@ MILLRACE_INLINE bool read_session_options(const char* function, PyObject* dict, 
     PyObject* const object = PyDict_GetItemString(dict, name);   // borrowed
     return !object || object == Py_None || read(object, value, {function, name});
   };
-  if (!read_one("epochs", o.epochs) || !read_one("epoch_batches", o.epoch_batches) ||
-      !read_one("threads", o.threads) || !read_one("io_threads", o.io_threads) ||
-      !read_one("memory_bytes", o.memory_bytes) || !read_one("read_ahead_bytes", o.read_ahead_bytes) ||
-      !read_one("extra_slots", o.extra_slots) || !read_one("lanes", o.lanes) || !read_one("grown", o.grown) ||
-      !read_one("resume", o.resume) || !read_one("first_epoch", o.first_epoch) || !read_one("rank", rank) ||
-      !read_one("world_size", size) || !read_one("on_damage", policy) ||
-      !read_one("quarantine", o.on_damage.quarantine))
+  if (!read_one("epochs", o.epochs) || !read_one("epoch_batches", o.epoch_batches) || !read_one("threads", o.threads) ||
+      !read_one("io_threads", o.io_threads) || !read_one("memory_bytes", o.memory_bytes) ||
+      !read_one("read_ahead_bytes", o.read_ahead_bytes) || !read_one("extra_slots", o.extra_slots) ||
+      !read_one("lanes", o.lanes) || !read_one("grown", o.grown) || !read_one("resume", o.resume) ||
+      !read_one("first_epoch", o.first_epoch) || !read_one("rank", rank) || !read_one("world_size", size) ||
+      !read_one("on_damage", policy) || !read_one("quarantine", o.on_damage.quarantine))
     return false;
   o.on_damage.policy = policy == "replace" ? damage::replace : policy == "mask" ? damage::mask : damage::fail;
   o.world = rank || size ? world{.rank = rank.value_or(0), .size = size.value_or(1)} : world_from_launcher();
@@ -363,9 +360,9 @@ MILLRACE_INLINE bool add_loader(PyObject* module, PyObject* package, std::unique
   const char *const name = loader->name, *const doc = loader->doc;
   const reference capsule(new_capsule<loader_name>(std::move(loader)));
   const reference opens(capsule ? PyCFunction_NewEx(const_cast<PyMethodDef*>(&open), capsule.get(), nullptr) : nullptr);
-  const reference function(opens ? PyObject_CallMethod(package, "loader_function", "OssOO", module, name, doc,
-                                                       opens.get(), parameters.get())
-                                 : nullptr);
+  const reference function(
+      opens ? PyObject_CallMethod(package, "loader_function", "OssOO", module, name, doc, opens.get(), parameters.get())
+            : nullptr);
   return function && PyObject_SetAttrString(module, name, function.get()) == 0;
 }
 
@@ -396,4 +393,4 @@ MILLRACE_INLINE PyObject* create_module(const char* name, loader_list loaders) {
   return guarded<new_module>(name, loaders);
 }
 
-}}}}  // namespace millrace::detail::python
+}}}}   // namespace millrace::detail::python

@@ -78,8 +78,7 @@ MILLRACE_INLINE void remote_file::will_read(std::span<const byte_range> ranges) 
 
 MILLRACE_INLINE std::size_t remote_file::read_at(std::uint64_t offset_bytes, std::span<std::byte> buffer) {
   if (buffer.empty() || offset_bytes >= size_bytes()) return 0;
-  const auto bytes =
-      static_cast<std::size_t>(std::min<std::uint64_t>(buffer.size(), size_bytes() - offset_bytes));
+  const auto bytes = static_cast<std::size_t>(std::min<std::uint64_t>(buffer.size(), size_bytes() - offset_bytes));
   if (find(offset_bytes) == parts_.end()) reach(offset_bytes);
   const auto at = find(offset_bytes);
   if (at == parts_.end()) return read_now(offset_bytes, buffer.first(bytes));
@@ -124,8 +123,7 @@ MILLRACE_INLINE void remote_file::reach(std::uint64_t offset_bytes) {
   const std::uint64_t skipped = offset_bytes - announced_.front().first_byte;
   if (skipped >= context_->part_size()) announced_.front().first_byte = offset_bytes;
   drop_parts_before(announced_.front().first_byte);
-  while (find(offset_bytes) == parts_.end() && request_next(part_memory::need::required)) {
-  }
+  while (find(offset_bytes) == parts_.end() && request_next(part_memory::need::required)) {}
 }
 
 MILLRACE_INLINE void remote_file::request_ahead() {
@@ -232,4 +230,4 @@ MILLRACE_INLINE void remote_file::set_reading(bool reading) noexcept {
   else --context_->readers;
 }
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail

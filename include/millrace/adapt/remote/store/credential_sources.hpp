@@ -106,7 +106,7 @@ class credential_sources {
   profile_file credentials_, config_;
 };
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail
 
 #ifndef MILLRACE_COMPILED
 #include <millrace/adapt/remote/store/impl/credential_sources.inl>

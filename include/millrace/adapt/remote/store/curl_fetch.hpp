@@ -32,7 +32,7 @@ class curl_fetch {
   settings settings_;
 };
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail
 
 #ifndef MILLRACE_COMPILED
 #include <millrace/adapt/remote/store/impl/curl_fetch.inl>

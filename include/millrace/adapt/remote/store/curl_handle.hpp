@@ -76,4 +76,4 @@ class curl_easy {
   std::unique_ptr<CURL, curl_closer> handle_;
 };
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail

@@ -41,7 +41,7 @@ class google_key_file {
   const key_environment& env_;
 };
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail
 
 #ifndef MILLRACE_COMPILED
 #include <millrace/adapt/remote/store/impl/google_key_file.inl>

@@ -23,7 +23,8 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 class gs_access final : public object_access {
  public:
   gs_access(gs_options options, key_environment env, key_search_options search_options = {})
-      : options_(std::move(options)), env_(std::move(env)),
+      : options_(std::move(options)),
+        env_(std::move(env)),
         keys_([this] { return find_keys(); },
               {.now_seconds = env_.now_seconds, .search_options = std::move(search_options)}) {}
 
@@ -52,7 +53,7 @@ class gs_access final : public object_access {
   key_provider keys_;
 };
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail
 
 #ifndef MILLRACE_COMPILED
 #include <millrace/adapt/remote/store/impl/gs_access.inl>

@@ -53,14 +53,15 @@ inline std::optional<std::string> read_small_file(const std::string& path, std::
 }
 /// Returns the key_environment of this process.
 inline key_environment process_environment(small_fetch fetch) {
-  return {.variable = [](const char* name) {
-            const char* const value = std::getenv(name);
-            return std::string(value ? value : "");
-          },
+  return {.variable =
+              [](const char* name) {
+                const char* const value = std::getenv(name);
+                return std::string(value ? value : "");
+              },
           .read_file = [](const std::string& path) { return read_small_file(path); },
           .fetch = std::move(fetch),
           .now_seconds = [] { return read_clock_ns(CLOCK_REALTIME) / 1'000'000'000; },
           .sleep = [](double seconds) { std::this_thread::sleep_for(std::chrono::duration<double>(seconds)); }};
 }
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail

@@ -47,8 +47,8 @@ class keys_pending : public std::exception {
 /// The action after a server has refused a request.
 struct remedy {
   enum class kind : std::uint8_t { none, at_once, later };
-  kind what = kind::none;        ///< whether to build and send the request again
-  double pause_seconds = 0;      ///< for kind::later: the pause before the next request
+  kind what = kind::none;     ///< whether to build and send the request again
+  double pause_seconds = 0;   ///< for kind::later: the pause before the next request
   /// For kind::none: number and duration of the searches, to be appended to the error; may be empty.
   std::string attempted{};
 };
@@ -56,7 +56,7 @@ struct remedy {
 /// The duration of searches for keys, and the receiver of notices about them.
 struct key_search_options {
   double retry_seconds = 180;   ///< duration of the searches, in seconds, if the server has accepted keys before
-  notice_function notice{};   ///< receives a notice about each series of searches
+  notice_function notice{};     ///< receives a notice about each series of searches
 };
 
 /// Provides the keys for requests.
@@ -129,10 +129,10 @@ class key_provider {
   std::int64_t next_try_ = 0;
   std::optional<outage> outage_;
   std::int64_t next_report_ = 0;   // not part of outage_, which a success resets
-  bool accepted_ = false;   // whether the server has accepted keys before
+  bool accepted_ = false;          // whether the server has accepted keys before
 };
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail
 
 #ifndef MILLRACE_COMPILED
 #include <millrace/adapt/remote/store/impl/key_provider.inl>

@@ -71,7 +71,7 @@ struct store_answer {
   std::string code{}, sentence{};   ///< code and message; empty if the response has none, as for HEAD requests
   std::string region{};             ///< the region of the bucket, if the response contains it
   std::optional<std::int64_t> server_seconds{};
-  std::string attempted{};          ///< description of the attempts to recover, for the error
+  std::string attempted{};   ///< description of the attempts to recover, for the error
 
   /// Returns whether the same request may succeed later.
   bool is_transient() const noexcept {
@@ -120,7 +120,7 @@ class object_access {
   virtual std::int64_t now_seconds() const = 0;
 };
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail
 
 #ifndef MILLRACE_COMPILED
 #include <millrace/adapt/remote/store/impl/object_access.inl>

@@ -18,7 +18,7 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 /// Returns the sorted names of the objects whose keys begin with the key of `prefix`.
 std::vector<std::string> list_objects(object_access& access, const key_environment& env, const object_url& prefix);
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail
 
 #ifndef MILLRACE_COMPILED
 #include <millrace/adapt/remote/store/impl/object_listing.inl>

@@ -29,16 +29,17 @@ class object_stores {
   };
 
   object_stores(options choices, key_environment env)
-      : env_(std::move(env)), s3_(std::move(choices.s3), env_, choices.search_options),
+      : env_(std::move(env)),
+        s3_(std::move(choices.s3), env_, choices.search_options),
         gs_(std::move(choices.gs), env_, choices.search_options) {}
 
   /// Returns URL and headers of a request. Requires a name for which is_object_url() is true.
   addressed_request address(std::string_view method, std::string_view name) {
     const object_url object = parse_object_url(name);
     if (object.key.empty())
-      throw setup_error("a name has no key: got " + printable(name) + ", expected BUCKET/KEY after " +
-                            std::string(name.substr(0, 5)),
-                        "Add the key of an object", {.stage = "remote", .shard = std::string(name)});
+      throw setup_error(
+          "a name has no key: got " + printable(name) + ", expected BUCKET/KEY after " + std::string(name.substr(0, 5)),
+          "Add the key of an object", {.stage = "remote", .shard = std::string(name)});
     return of(object).address(method, object, {});
   }
 
@@ -74,4 +75,4 @@ class object_stores {
   gs_access gs_;
 };
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail

@@ -29,7 +29,8 @@ provided_keys keys_of_user(const s3_credentials& credentials, const char* option
 class s3_access final : public object_access {
  public:
   s3_access(s3_options options, key_environment env, key_search_options search_options = {})
-      : options_(std::move(options)), env_(std::move(env)),
+      : options_(std::move(options)),
+        env_(std::move(env)),
         keys_([this] { return find_keys(); },
               {.now_seconds = env_.now_seconds, .search_options = std::move(search_options)}) {}
 
@@ -78,7 +79,7 @@ class s3_access final : public object_access {
   key_provider keys_;
 };
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail
 
 #ifndef MILLRACE_COMPILED
 #include <millrace/adapt/remote/store/impl/s3_access.inl>

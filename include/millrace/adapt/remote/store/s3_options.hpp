@@ -32,7 +32,7 @@ namespace millrace { inline namespace MILLRACE_ABI {
 /// Keys of an object store.
 struct s3_credentials {
   std::string access_key_id{}, secret_access_key{};
-  std::string session_token{};   ///< required for keys that expire
+  std::string session_token{};                                      ///< required for keys that expire
   std::optional<std::chrono::system_clock::time_point> expires{};   ///< empty if the keys do not expire
 };
 
@@ -58,10 +58,10 @@ struct s3_options {
 /// - the key file of `gcloud auth application-default login`
 /// - the metadata of a Compute Engine instance, with a timeout of one second
 struct gs_options {
-  std::string endpoint{};   ///< if empty: STORAGE_EMULATOR_HOST, or https://storage.googleapis.com
-  bool anonymous = false;   ///< sends no keys, for public buckets
+  std::string endpoint{};                        ///< if empty: STORAGE_EMULATOR_HOST, or https://storage.googleapis.com
+  bool anonymous = false;                        ///< sends no keys, for public buckets
   std::function<std::string()> bearer_token{};   ///< returns a valid OAuth 2 token
   std::function<s3_credentials()> hmac_key{};    ///< returns an HMAC key for the XML API
 };
 
-}}  // namespace millrace
+}}   // namespace millrace

@@ -39,8 +39,7 @@ class security_token_service {
     std::string origin{};
   };
 
-  security_token_service(const key_environment& env, std::string region)
-      : env_(env), region_(std::move(region)) {}
+  security_token_service(const key_environment& env, std::string region) : env_(env), region_(std::move(region)) {}
 
   /// Requests the keys of a role. Signs the request with `keys`.
   provided_keys assume(const role_request& role, const signing_keys& keys) const;
@@ -56,7 +55,7 @@ class security_token_service {
   std::string region_;
 };
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail
 
 #ifndef MILLRACE_COMPILED
 #include <millrace/adapt/remote/store/impl/security_token_service.inl>

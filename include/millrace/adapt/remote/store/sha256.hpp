@@ -24,7 +24,7 @@ std::string hmac_sha256(std::string_view key, std::string_view text);
 /// Returns two lowercase hexadecimal digits for each byte.
 std::string hex_text(std::string_view bytes);
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail
 
 #ifndef MILLRACE_COMPILED
 #include <millrace/adapt/remote/store/impl/sha256.inl>

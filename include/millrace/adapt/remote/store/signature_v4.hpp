@@ -68,7 +68,7 @@ struct signature_v4 {
   std::string key_of(std::string_view day) const;
 };
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail
 
 #ifndef MILLRACE_COMPILED
 #include <millrace/adapt/remote/store/impl/signature_v4.inl>

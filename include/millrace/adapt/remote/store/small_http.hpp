@@ -66,4 +66,4 @@ struct small_answer {
 
 using small_fetch = std::function<small_answer(const small_request&)>;
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail

@@ -67,4 +67,4 @@ inline std::optional<std::string> uri_decoded(std::string_view encoded, plus wha
   return text;
 }
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail

@@ -37,7 +37,7 @@ std::optional<std::int64_t> utc_seconds(std::string_view text);
 /// Parses the format of HTTP headers, such as Sun, 30 Aug 2015 12:36:00 GMT.
 std::optional<std::int64_t> http_date_seconds(std::string_view text);
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail
 
 #ifndef MILLRACE_COMPILED
 #include <millrace/adapt/remote/store/impl/utc_time.inl>

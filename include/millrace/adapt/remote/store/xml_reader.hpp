@@ -111,7 +111,7 @@ class xml_reader {
   std::vector<element> open_;
 };
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail
 
 #ifndef MILLRACE_COMPILED
 #include <millrace/adapt/remote/store/impl/xml_reader.inl>

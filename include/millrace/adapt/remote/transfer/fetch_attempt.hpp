@@ -81,7 +81,7 @@ class fetch_attempt {
   bool finished_ = false;
 };
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail
 
 #ifndef MILLRACE_COMPILED
 #include <millrace/adapt/remote/transfer/impl/fetch_attempt.inl>

@@ -38,7 +38,7 @@ struct fetch_job {
   std::optional<addressed_request> sent{};   ///< next request; empty if it must be built again
   retry_state retry;
   std::int64_t due_ns = 0;
-  int running = 0;        ///< number of running attempts
+  int running = 0;   ///< number of running attempts
   int redirects = 0, recoveries = 0;
   bool hedged = false;
   bool on_new_connection = false;
@@ -69,7 +69,7 @@ std::exception_ptr redirect_error(const fetch_job& job, const std::string& targe
 /// Returns the pause in ns that the server requests, or 0 if it requests none.
 std::int64_t requested_pause_ns(const small_answer& answer);
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail
 
 #ifndef MILLRACE_COMPILED
 #include <millrace/adapt/remote/transfer/impl/fetch_job.inl>

@@ -49,8 +49,8 @@ class fetch_window {
     // Keeps the best recent rate, because a single measurement may include a pause of this machine.
     rate_ = bytes_before_ > 0 ? rate : std::max(rate, 0.95 * rate_);
     const bool is_busy = spent.idle_ns < spent.now_ns / 8;
-    const std::size_t next =
-        is_busy ? std::max(bytes_ / 2, first_bytes_) : std::max(std::min(2 * bytes_, max_bytes), bytes_);
+    const std::size_t next = is_busy ? std::max(bytes_ / 2, first_bytes_)
+                                     : std::max(std::min(2 * bytes_, max_bytes), bytes_);
     bytes_before_ = next == bytes_ ? 0 : bytes_;
     least_bytes_ = bytes_ = next;
   }
@@ -83,4 +83,4 @@ class fetch_window {
   bool begun_ = false;
 };
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail

@@ -128,4 +128,4 @@ class part_memory {
   std::shared_ptr<shared> shared_;
 };
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail

@@ -41,9 +41,11 @@ struct range_head {
   std::string_view content_range{}, content_length{}, content_encoding{}, etag{}, last_modified{};
 
   range_head(int status_code, const header_list& headers)
-      : status(status_code), content_range(header_value(headers, "content-range")),
+      : status(status_code),
+        content_range(header_value(headers, "content-range")),
         content_length(header_value(headers, "content-length")),
-        content_encoding(header_value(headers, "content-encoding")), etag(header_value(headers, "etag")),
+        content_encoding(header_value(headers, "content-encoding")),
+        etag(header_value(headers, "etag")),
         last_modified(header_value(headers, "last-modified")) {}
 
   /// Returns the version of the object: its ETag or, without an ETag, its modification time.
@@ -53,9 +55,7 @@ struct range_head {
 
  private:
   // Ignores the mark of a weak version, because some servers set it only in some responses.
-  static std::string_view strong(std::string_view tag) noexcept {
-    return tag.starts_with("W/") ? tag.substr(2) : tag;
-  }
+  static std::string_view strong(std::string_view tag) noexcept { return tag.starts_with("W/") ? tag.substr(2) : tag; }
 };
 
 enum class answer_kind : std::uint8_t {
@@ -69,16 +69,16 @@ enum class answer_kind : std::uint8_t {
 /// The classification of a response.
 struct judged_answer {
   answer_kind what = answer_kind::other;
-  std::uint64_t first_byte = 0;                 ///< offset in the object of the body's first byte
-  std::uint64_t end_byte = 0;                   ///< where the body ends in the object, exclusive
-  std::optional<file_identity> identity{};      ///< size and version of the object, if they were unknown
-  std::string problem{};                        ///< description of the problem, for `replaced` and `wrong`
+  std::uint64_t first_byte = 0;              ///< offset in the object of the body's first byte
+  std::uint64_t end_byte = 0;                ///< where the body ends in the object, exclusive
+  std::optional<file_identity> identity{};   ///< size and version of the object, if they were unknown
+  std::string problem{};                     ///< description of the problem, for `replaced` and `wrong`
 };
 
 /// Classifies the response to a range request. `expected` is the size and version of the object, or null if unknown.
 judged_answer judge(const byte_interval& requested, const file_identity* expected, const range_head& head);
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail
 
 #ifndef MILLRACE_COMPILED
 #include <millrace/adapt/remote/transfer/impl/range_answer.inl>

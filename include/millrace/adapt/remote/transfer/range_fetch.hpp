@@ -31,8 +31,8 @@ struct remote_object {
   std::string name{};
   /// Size and version. The first response sets them; all other fetches begin later.
   std::optional<file_identity> identity{};
-  std::string redirected_to{};               ///< used only by the network thread
-  bool is_assumed = false;   ///< the identity is from a set index, and was not confirmed by a response yet
+  std::string redirected_to{};   ///< used only by the network thread
+  bool is_assumed = false;       ///< the identity is from a set index, and was not confirmed by a response yet
 };
 
 /// A range, the memory for it, and the number of bytes that have arrived.
@@ -171,10 +171,10 @@ class range_fetch {
   std::span<std::byte> memory_;
   std::atomic<std::size_t> size_bytes_, arrived_ = 0;   // changed under the lock, and read without the lock
   std::size_t awaited_end_ = 0, buffered_from_ = 0;
-  std::size_t on_copy_ = 0;   // number of bytes after arrived_ that are being copied now
+  std::size_t on_copy_ = 0;         // number of bytes after arrived_ that are being copied now
   std::span<std::byte> direct_{};   // the part of a waiting reader's buffer that is not filled yet
   bool begun_ = false, missing_ = false, abandoned_ = false;
   std::exception_ptr failure_{};
 };
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail

@@ -38,9 +38,9 @@ struct remote_hedging {
 
 /// Options of remote().
 struct remote_options {
-  std::size_t requests = 64;                              ///< maximum number of requests in flight
-  std::size_t part_bytes = std::size_t{8} << 20;          ///< size of one request in bytes
-  std::size_t memory_bytes = std::size_t{256} << 20;      ///< maximum number of prefetched bytes
+  std::size_t requests = 64;                                    ///< maximum number of requests in flight
+  std::size_t part_bytes = std::size_t{8} << 20;                ///< size of one request in bytes
+  std::size_t memory_bytes = std::size_t{256} << 20;            ///< maximum number of prefetched bytes
   std::vector<std::pair<std::string, std::string>> headers{};   ///< sent with each http:// and https:// request
   /// Returns additional headers for http:// and https:// names, for example a token that expires. Millrace calls it for
   /// the first request, and again if a response has status 401 or 403. The pauses between calls are as long as in a
@@ -51,16 +51,16 @@ struct remote_options {
   std::string ca_file{};   ///< file with certificates of authorities; if empty, the system's certificates are used
   /// Uses HTTP/2, whose requests share connections. Slower for large objects if the speed of a connection is limited.
   bool http2 = false;
-  std::chrono::duration<double> connect_limit{10};        ///< timeout for establishing a connection
-  std::chrono::duration<double> stall_limit{20};          ///< maximum time below `stall_bytes_per_second`
+  std::chrono::duration<double> connect_limit{10};   ///< timeout for establishing a connection
+  std::chrono::duration<double> stall_limit{20};     ///< maximum time below `stall_bytes_per_second`
   std::uint64_t stall_bytes_per_second = 1'000;
   /// Limits for all requests together. If empty, requests are not limited.
   std::optional<std::uint64_t> bytes_per_second{}, requests_per_second{};
   remote_retries retry{};
   remote_hedging hedge{};
-  s3_options s3{};   ///< options for names that begin with s3://
-  gs_options gs{};   ///< options for names that begin with gs://
+  s3_options s3{};         ///< options for names that begin with s3://
+  gs_options gs{};         ///< options for names that begin with gs://
   cache_options cache{};   ///< if .folder is set, caches objects on a local disk
 };
 
-}}  // namespace millrace
+}}   // namespace millrace

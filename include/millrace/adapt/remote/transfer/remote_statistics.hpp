@@ -23,11 +23,11 @@ struct remote_statistics {
   std::uint64_t not_connected = 0, broken_off = 0, stalled = 0, busy = 0, wrong_answers = 0, keys_renewed = 0;
   std::uint64_t redirects = 0;
   std::uint64_t hedges = 0, hedges_won = 0;
-  std::uint64_t failures = 0;            ///< reads that failed after all retries
-  std::size_t in_flight = 0;             ///< number of requests in progress
+  std::uint64_t failures = 0;                       ///< reads that failed after all retries
+  std::size_t in_flight = 0;                        ///< number of requests in progress
   std::size_t held_bytes = 0, max_held_bytes = 0;   ///< memory for prefetched and requested bytes: now, and the maximum
-  double first_byte_seconds = 0;         ///< mean time to the first byte
-  double bytes_per_second_each = 0;      ///< mean speed of one request after its first byte
+  double first_byte_seconds = 0;                    ///< mean time to the first byte
+  double bytes_per_second_each = 0;                 ///< mean speed of one request after its first byte
 };
 
 /// Returns the statistics as two lines.
@@ -50,4 +50,4 @@ inline std::string to_text(const remote_statistics& f) {
   return text;
 }
 
-}}  // namespace millrace
+}}   // namespace millrace

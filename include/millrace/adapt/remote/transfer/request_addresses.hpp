@@ -53,7 +53,7 @@ class request_addresses {
   key_provider web_keys_;   // the headers for web servers, which may expire like keys
 };
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail
 
 #ifndef MILLRACE_COMPILED
 #include <millrace/adapt/remote/transfer/impl/request_addresses.inl>

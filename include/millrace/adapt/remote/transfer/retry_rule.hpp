@@ -106,4 +106,4 @@ class hedge_rule {
   double allowed_ = 1, limit_ = 0;
 };
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail

@@ -164,7 +164,7 @@ class transfer_engine {
   std::thread thread_;   // the last member, because the thread uses all other members
 };
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail
 
 #ifndef MILLRACE_COMPILED
 #include <millrace/adapt/remote/transfer/impl/transfer_engine.inl>

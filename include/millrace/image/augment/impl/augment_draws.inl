@@ -18,27 +18,31 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 /// The operations that are drawn with equal probability, in the libraries' order.
 inline constexpr augment_op torchvision_ops[] = {
-    augment_op::identity, augment_op::shear_x, augment_op::shear_y, augment_op::translate_x, augment_op::translate_y,
-    augment_op::rotate, augment_op::brightness, augment_op::color, augment_op::contrast, augment_op::sharpness,
-    augment_op::posterize, augment_op::solarize, augment_op::autocontrast, augment_op::equalize};
-inline constexpr augment_op timm_ops[] = {
-    augment_op::autocontrast, augment_op::equalize, augment_op::invert, augment_op::rotate, augment_op::posterize,
-    augment_op::solarize, augment_op::solarize_add, augment_op::color, augment_op::contrast, augment_op::brightness,
-    augment_op::sharpness, augment_op::shear_x, augment_op::shear_y, augment_op::translate_x, augment_op::translate_y};
-inline constexpr augment_op aug_mix_ops[] = {
-    augment_op::shear_x, augment_op::shear_y, augment_op::translate_x, augment_op::translate_y, augment_op::rotate,
-    augment_op::posterize, augment_op::solarize, augment_op::autocontrast, augment_op::equalize,
-    augment_op::brightness, augment_op::color, augment_op::contrast, augment_op::sharpness};
+    augment_op::identity,     augment_op::shear_x,   augment_op::shear_y,    augment_op::translate_x,
+    augment_op::translate_y,  augment_op::rotate,    augment_op::brightness, augment_op::color,
+    augment_op::contrast,     augment_op::sharpness, augment_op::posterize,  augment_op::solarize,
+    augment_op::autocontrast, augment_op::equalize};
+inline constexpr augment_op timm_ops[] = {augment_op::autocontrast, augment_op::equalize,    augment_op::invert,
+                                          augment_op::rotate,       augment_op::posterize,   augment_op::solarize,
+                                          augment_op::solarize_add, augment_op::color,       augment_op::contrast,
+                                          augment_op::brightness,   augment_op::sharpness,   augment_op::shear_x,
+                                          augment_op::shear_y,      augment_op::translate_x, augment_op::translate_y};
+inline constexpr augment_op aug_mix_ops[] = {augment_op::shear_x,     augment_op::shear_y,      augment_op::translate_x,
+                                             augment_op::translate_y, augment_op::rotate,       augment_op::posterize,
+                                             augment_op::solarize,    augment_op::autocontrast, augment_op::equalize,
+                                             augment_op::brightness,  augment_op::color,        augment_op::contrast,
+                                             augment_op::sharpness};
 inline constexpr std::size_t aug_mix_ops_without_enhancements = 9;
 
 /// Returns the magnitudes of RandAugment and AutoAugment.
 MILLRACE_INLINE torchvision_magnitudes rand_magnitudes(picture_size size, std::size_t bins) {
-  return {.bins = bins, .across = 150.0 / 331.0 * static_cast<double>(size.width),
+  return {.bins = bins,
+          .across = 150.0 / 331.0 * static_cast<double>(size.width),
           .down = 150.0 / 331.0 * static_cast<double>(size.height)};
 }
 
-MILLRACE_INLINE void draw_sign_and_add(const torchvision_magnitudes& space, augment_op op, std::size_t bin,
-                                       rng& random, photometric_ops& ops) {
+MILLRACE_INLINE void draw_sign_and_add(const torchvision_magnitudes& space, augment_op op, std::size_t bin, rng& random,
+                                       photometric_ops& ops) {
   if (op == augment_op::identity) return;
   const bool negative = has_sign(op) && random.chance(0.5);
   ops.push_back(torchvision_op(space, op, bin, negative));
@@ -61,10 +65,12 @@ MILLRACE_INLINE void draw_rand_augment(picture_size size, rng& random, const ran
   check_range("rand_augment_options.magnitude", options.magnitude, 0, 10);
   check_range("rand_augment_options.deviation", options.deviation, 0, 1e9);
   check_range("rand_augment_options.probability", options.probability, 0, 1);
-  const timm_levels space{.width = static_cast<double>(size.width), .height = static_cast<double>(size.height),
+  const timm_levels space{.width = static_cast<double>(size.width),
+                          .height = static_cast<double>(size.height),
                           .increasing = options.increasing,
                           .bits = options.increasing ? timm_bits::to_four : timm_bits::from_none,
-                          .filter = options.filter, .fill = options.fill.value_or(mean_color)};
+                          .filter = options.filter,
+                          .fill = options.fill.value_or(mean_color)};
   std::vector<augment_op> selected(options.count);
   for (augment_op& op : selected) op = timm_ops[random.below(std::size(timm_ops))];
   for (const augment_op op : selected)
@@ -75,9 +81,15 @@ MILLRACE_INLINE void draw_rand_augment(picture_size size, rng& random, const ran
 MILLRACE_INLINE void draw_trivial_augment(picture_size, rng& random, const trivial_augment_options& options,
                                           photometric_ops& ops) {
   check_range("trivial_augment_options.bins", static_cast<double>(options.bins), 2, 1'000);
-  const torchvision_magnitudes space{
-      .bins = options.bins, .shear = 0.99, .across = 32, .down = 32, .degrees = 135, .enhancement = 0.99,
-      .fewer_bits = 6, .filter = static_cast<warp_filter>(options.filter), .fill = options.fill};
+  const torchvision_magnitudes space{.bins = options.bins,
+                                     .shear = 0.99,
+                                     .across = 32,
+                                     .down = 32,
+                                     .degrees = 135,
+                                     .enhancement = 0.99,
+                                     .fewer_bits = 6,
+                                     .filter = static_cast<warp_filter>(options.filter),
+                                     .fill = options.fill};
   const augment_op op = torchvision_ops[random.below(std::size(torchvision_ops))];
   const std::size_t bin = has_magnitude(op) ? random.below(options.bins) : 0;
   draw_sign_and_add(space, op, bin, random, ops);
@@ -106,10 +118,13 @@ MILLRACE_INLINE void draw_auto_augment(picture_size size, rng& random, const aut
       if (happens(random, step.tenths / 10.0)) draw_sign_and_add(space, step.op, step.level, random, ops);
     return;
   }
-  const timm_levels space{.width = static_cast<double>(size.width), .height = static_cast<double>(size.height),
+  const timm_levels space{.width = static_cast<double>(size.width),
+                          .height = static_cast<double>(size.height),
                           .bits = policy == augment_policy::timm_original ? timm_bits::from_four
-                                  : policy == augment_policy::timm_v0 ? timm_bits::from_none : timm_bits::to_four,
-                          .filter = options.filter, .fill = options.fill.value_or(mean_color)};
+                                  : policy == augment_policy::timm_v0     ? timm_bits::from_none
+                                                                          : timm_bits::to_four,
+                          .filter = options.filter,
+                          .fill = options.fill.value_or(mean_color)};
   for (const augment_step& step : pair)
     if (happens(random, step.tenths / 10.0))
       ops.push_back(timm_op(space, step.op, timm_level(random, step.level, options.deviation), random));
@@ -120,9 +135,12 @@ MILLRACE_INLINE void draw_aug_mix(picture_size size, rng& random, const aug_mix_
   check_range("aug_mix_options.severity", static_cast<double>(options.severity), 1, 10);
   check_range("aug_mix_options.width", static_cast<double>(options.width), 1, 100);
   check_range("aug_mix_options.depth", static_cast<double>(options.depth.value_or(1)), 1, 100);
-  const torchvision_magnitudes space{
-      .bins = 10, .across = static_cast<double>(size.width) / 3.0, .down = static_cast<double>(size.height) / 3.0,
-      .bits = 4, .filter = static_cast<warp_filter>(options.filter), .fill = options.fill};
+  const torchvision_magnitudes space{.bins = 10,
+                                     .across = static_cast<double>(size.width) / 3.0,
+                                     .down = static_cast<double>(size.height) / 3.0,
+                                     .bits = 4,
+                                     .filter = static_cast<warp_filter>(options.filter),
+                                     .fill = options.fill};
   const std::size_t choices = options.all_operations ? std::size(aug_mix_ops) : aug_mix_ops_without_enhancements;
   // Exponentially distributed numbers, divided by their sum, have a Dirichlet distribution.
   const unsigned_128 own = fixed_exponential(random), others = unsigned_128{fixed_exponential(random)} + 1;
@@ -151,6 +169,6 @@ MILLRACE_INLINE void draw_aug_mix(picture_size size, rng& random, const aug_mix_
   ops[mix].numbers[1] = static_cast<std::int32_t>(ops.size() - mix - 1);
 }
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail
 
 #include <millrace/simd/precise_end.inc>

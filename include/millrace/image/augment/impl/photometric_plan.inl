@@ -45,7 +45,7 @@ MILLRACE_INLINE photometric_op torchvision_blur_op(std::size_t size, double sigm
   return {.kind = photometric_kind::torchvision_blur, .value = sigma, .numbers = {static_cast<std::int32_t>(size)}};
 }
 
-}  // namespace detail
+}   // namespace detail
 
 MILLRACE_INLINE photometric_plan& photometric_plan::add(const detail::photometric_op& op) {
   ops_.push_back(op);
@@ -136,7 +136,8 @@ MILLRACE_INLINE photometric_plan& photometric_plan::translate(double right, doub
 
 MILLRACE_INLINE photometric_plan& photometric_plan::erase(const crop_box& box, const rgb_color& fill) {
   const auto limited = [](std::size_t n) { return static_cast<std::int32_t>(n < 1'000'000 ? n : 1'000'000); };
-  return add({.kind = detail::photometric_kind::erase, .fill = fill,
+  return add({.kind = detail::photometric_kind::erase,
+              .fill = fill,
               .numbers = {limited(box.left), limited(box.top), limited(box.width), limited(box.height)}});
 }
 
@@ -180,8 +181,7 @@ MILLRACE_INLINE photometric_plan& photometric_plan::random_posterize(std::size_t
   return detail::happens(random, probability) ? posterize(bits) : *this;
 }
 
-MILLRACE_INLINE photometric_plan& photometric_plan::random_solarize(double threshold, rng& random,
-                                                                    double probability) {
+MILLRACE_INLINE photometric_plan& photometric_plan::random_solarize(double threshold, rng& random, double probability) {
   return detail::happens(random, probability) ? solarize(threshold) : *this;
 }
 
@@ -241,8 +241,10 @@ MILLRACE_INLINE photometric_plan& photometric_plan::random_erasing(picture_size 
                                                                    const random_erasing_options& options) {
   detail::check_range("random_erasing_options.probability", options.probability, 0, 1);
   detail::check_range("random_erasing_options.max_boxes", static_cast<double>(options.max_boxes), 1, 100);
-  const detail::fixed_crop_options fixed({.scale_min = options.scale_min, .scale_max = options.scale_max,
-                                          .ratio_min = options.ratio_min, .ratio_max = options.ratio_max});
+  const detail::fixed_crop_options fixed({.scale_min = options.scale_min,
+                                          .scale_max = options.scale_max,
+                                          .ratio_min = options.ratio_min,
+                                          .ratio_max = options.ratio_max});
   if (!detail::happens(random, options.probability)) return *this;
   const std::uint64_t boxes = options.max_boxes > 1 ? 1 + random.below(options.max_boxes) : 1;
   for (std::uint64_t box = 0; box < boxes; ++box)
@@ -279,7 +281,7 @@ class photometric_operation final : public row_operation {
   const photometric_plan plan_;
 };
 
-}  // namespace detail
+}   // namespace detail
 
 MILLRACE_INLINE photometric_plan::operator std::shared_ptr<const row_operation>() const {
   if (empty()) return nullptr;
@@ -296,6 +298,6 @@ MILLRACE_INLINE void photometric_plan::run(std::span<std::uint8_t> rgb, std::siz
     s.get<detail::photometric_runner>().run(ops_, {.data = rgb.data(), .width = width, .height = height});
 }
 
-}}  // namespace millrace
+}}   // namespace millrace
 
 #include <millrace/simd/precise_end.inc>

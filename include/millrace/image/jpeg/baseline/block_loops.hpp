@@ -79,4 +79,4 @@ class block_loops {
   two store_store_ = nullptr, skip_store_ = nullptr, skip_skip_ = nullptr;
 };
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail

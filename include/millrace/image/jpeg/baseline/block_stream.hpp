@@ -59,11 +59,11 @@ alignas(256) inline constexpr std::array<std::uint8_t, 256> coefficient_order = 
 /// One block of a segment. The decoder writes the coefficients of a stored block. It only finds the end of a skipped
 /// block.
 struct block_slot {
-  const void* ac;                    // table for the rest of this block
-  const void* next_dc;               // table for the next block
-  std::int16_t* coefficients;        // written if the block is stored; never null
+  const void* ac;               // table for the rest of this block
+  const void* next_dc;          // table for the next block
+  std::int16_t* coefficients;   // written if the block is stored; never null
   const component_tables* tables;
-  std::uintptr_t begin_bit;          // position of a skipped block's DC difference
+  std::uintptr_t begin_bit;   // position of a skipped block's DC difference
 };
 
 /// A table that contains only slow entries. It can replace a coefficient_table or a skip_table.
@@ -87,10 +87,10 @@ inline std::uint64_t window_at(std::uintptr_t bit) noexcept {
 }
 
 struct block_stream {
-  std::uintptr_t bit = 0;         // position of the next symbol
-  unsigned k = 0;                 // number of the next coefficient; 0 is the block's DC difference
-  bool store = false;             // whether blocks are stored; otherwise they are skipped
-  bool invalid = false;           // an invalid code occurred; the decoded data is undefined
+  std::uintptr_t bit = 0;   // position of the next symbol
+  unsigned k = 0;           // number of the next coefficient; 0 is the block's DC difference
+  bool store = false;       // whether blocks are stored; otherwise they are skipped
+  bool invalid = false;     // an invalid code occurred; the decoded data is undefined
   const void* table = nullptr;
   block_slot* slot = nullptr;
   block_slot* end = nullptr;
@@ -216,7 +216,9 @@ struct x86_steps {
     std::memcpy(&control, &e.shift, 2);
     std::uint64_t bits;
     asm("bextr %q2, %1, %0\n\tadd %3, %w0"
-        : "=&r"(bits) : "r"(window), "r"(std::uint64_t{control}), "m"(e.bias) : "cc");
+        : "=&r"(bits)
+        : "r"(window), "r"(std::uint64_t{control}), "m"(e.bias)
+        : "cc");
     return static_cast<std::int16_t>(bits);
   }
   MILLRACE_ALWAYS_INLINE static void next_block(live_stream& s, std::uint64_t advance,
@@ -260,8 +262,8 @@ MILLRACE_ALWAYS_INLINE inline bool is_beyond(const std::uint8_t* place) noexcept
 /// which will be overwritten.
 template <class Steps, bool refill>
 MILLRACE_ALWAYS_INLINE inline bool store_step(live_stream& s) noexcept {
-  const coefficient_entry& e =
-      static_cast<const coefficient_entry*>(s.table)[s.window >> (64 - coefficient_index_bits)];
+  const coefficient_entry& e = static_cast<const coefficient_entry*>(
+      s.table)[s.window >> (64 - coefficient_index_bits)];
   if constexpr (refill) s.window = window_at(s.bit);   // the address of `e` is needed first
   const std::uint64_t advance = e.advance;
   const std::uint8_t* const next = s.place + advance;
@@ -334,4 +336,4 @@ MILLRACE_ALWAYS_INLINE inline void run_loop(block_stream& first, block_stream& s
   } while (stuck->decode_rare());
 }
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail

@@ -55,9 +55,10 @@ constexpr std::uint64_t packed_entry(const entry_fields& f) noexcept {
          std::uint64_t{static_cast<std::uint8_t>(f.value)} << 48 | std::uint64_t{f.run} << 56;
 }
 constexpr coefficient_entry unpacked(std::uint64_t word) noexcept {
-  return {static_cast<std::uint8_t>(word), static_cast<std::uint8_t>(word >> 8), static_cast<std::uint8_t>(word >> 16),
-          static_cast<std::uint8_t>(word >> 24), static_cast<std::int16_t>(word >> 32),
-          static_cast<std::int8_t>(word >> 48), static_cast<std::uint8_t>(word >> 56)};
+  return {static_cast<std::uint8_t>(word),       static_cast<std::uint8_t>(word >> 8),
+          static_cast<std::uint8_t>(word >> 16), static_cast<std::uint8_t>(word >> 24),
+          static_cast<std::int16_t>(word >> 32), static_cast<std::int8_t>(word >> 48),
+          static_cast<std::uint8_t>(word >> 56)};
 }
 constexpr std::uint64_t slow_entry = packed_entry({.advance = slow_advance, .shift = 0});
 
@@ -88,8 +89,8 @@ class second_symbols {
       std::uint64_t* const end = at + (std::size_t{1} << (window - length));
       const bool fits = s.usual() && (s.size == 0 || length < window);   // the sign bit must fit, too
       if (fits) {
-        entry_fields f{.bits = length + s.size, .advance = s.advance(), .shift = 64 - length - s.size,
-                       .magnitude = s.size};
+        entry_fields f{
+            .bits = length + s.size, .advance = s.advance(), .shift = 64 - length - s.size, .magnitude = s.size};
         std::fill(at, end, packed_entry(f));
         f.bias = 1 - (1 << s.size);
         if (s.size > 0) std::fill(at, at + (end - at) / 2, packed_entry(f));
@@ -115,8 +116,8 @@ class table_writer {
     if ((advance & ends_block) != 0)
       return fill(count, packed_entry({.bits = length, .advance = advance, .shift = 64 - length}));
     if (total > coefficient_index_bits) {   // the index contains the sign, but not all magnitude bits
-      entry_fields f{.bits = total, .advance = advance, .shift = 64 - total, .magnitude = size,
-                     .bias = 1 - (1 << size)};
+      entry_fields f{
+          .bits = total, .advance = advance, .shift = 64 - total, .magnitude = size, .bias = 1 - (1 << size)};
       fill(count / 2, packed_entry(f));
       f.bias = 0;
       return fill(count / 2, packed_entry(f));
@@ -175,4 +176,4 @@ inline void build_dc_table(coefficient_table& table, const huffman_code& dc, con
   write.finish(table.data() + table.size());
 }
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail

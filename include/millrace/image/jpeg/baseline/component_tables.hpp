@@ -202,4 +202,4 @@ class component_table_store {
   std::vector<entry> cache_;
 };
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail

@@ -50,4 +50,4 @@ struct dct_kernels {
   }
 };
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail

@@ -32,7 +32,7 @@ struct entry_walk_options {
   /// Number of MCUs between entries if an MCU has six blocks. The number is proportionally larger for smaller MCUs.
   std::size_t every_mcus = 4;
   std::size_t max_per_thousand = 35;   ///< maximum bytes of entries per 1000 bytes of the file; larger lists are halved
-  std::ptrdiff_t fewest_entries = 8;    ///< minimum; a shorter list is dropped
+  std::ptrdiff_t fewest_entries = 8;   ///< minimum; a shorter list is dropped
 };
 
 class entry_walk {
@@ -45,8 +45,7 @@ class entry_walk {
     const std::int64_t mcus = std::int64_t{image.columns} * image.rows;
     const std::size_t blocks = stream_.slots().blocks_of_mcu();
     if (stream_.coded_bytes() * 4 / blocks < static_cast<std::size_t>(mcus)) return {};
-    const auto every = static_cast<std::int64_t>(std::min(options.every_mcus, max_between) *
-                                                 max_mcu_blocks / blocks);
+    const auto every = static_cast<std::int64_t>(std::min(options.every_mcus, max_between) * max_mcu_blocks / blocks);
     if (every < 1 || (header.restart_interval > 0 && header.restart_interval <= 2 * every)) return {};
     if ((mcus - 1) / every < options.fewest_entries || !list(mcus, every)) return {};
     packed_entries_file of{.file_bytes = file.size(), .data_offset_bytes = header.data_offset_bytes, .mcus = mcus};
@@ -98,8 +97,10 @@ class entry_walk {
     counted_ = here;
     const std::ptrdiff_t offset = copied.source_of_interval() - stream_.file().data() +
                                   (here - copied.begin_of_interval()) + stuffed_bytes_;
-    return {.mcu = mcu, .offset_bytes = static_cast<std::size_t>(offset),
-            .bit = static_cast<unsigned>(stream_.blocks().bit % 8), .dc = stream_.predictors()};
+    return {.mcu = mcu,
+            .offset_bytes = static_cast<std::size_t>(offset),
+            .bit = static_cast<unsigned>(stream_.blocks().bit % 8),
+            .dc = stream_.predictors()};
   }
 
   /// Drops every second entry.
@@ -118,4 +119,4 @@ class entry_walk {
   std::ptrdiff_t stuffed_bytes_ = 0;        // stuffed bytes before counted_ in this interval
 };
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail

@@ -64,7 +64,7 @@ class huffman_code {
     return first_marked(numbers_above(limits_.data(), static_cast<std::int32_t>(next)));
   }
 
-  alignas(16) std::array<std::int32_t, 16> limits_{};    // for each length, the lowest 16-bit number above its words
+  alignas(16) std::array<std::int32_t, 16> limits_{};   // for each length, the lowest 16-bit number above its words
   std::array<std::uint32_t, 16> offsets_{};
   std::array<std::uint8_t, 16> counts_{};
   std::array<std::uint8_t, 256> symbols_{};
@@ -75,4 +75,4 @@ constexpr int extended(unsigned bits, unsigned size) noexcept {
   return size == 0 || bits >> (size - 1) != 0 ? static_cast<int>(bits) : static_cast<int>(bits) - (1 << size) + 1;
 }
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail

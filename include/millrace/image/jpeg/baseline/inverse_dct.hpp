@@ -29,8 +29,8 @@ enum : int { max_in_column = 5'000, largest_dc_term = 1'200, usual_ac = 512, lea
 /// The step sizes of a quantizer in the layout of a pair's coefficients: each row of eight occurs twice.
 struct dequantiser {
   alignas(32) std::array<std::int16_t, 128> step{};
-  int largest_dc = 0;    // |DC| up to this value is tame (not wild)
-  bool may_overflow = false;     // whether a dequantized AC coefficient of 10 bits can overflow 16 bits
+  int largest_dc = 0;          // |DC| up to this value is tame (not wild)
+  bool may_overflow = false;   // whether a dequantized AC coefficient of 10 bits can overflow 16 bits
 
   dequantiser() = default;
   explicit dequantiser(const std::uint8_t* zigzag) noexcept {
@@ -52,9 +52,9 @@ struct sample_target {
 
 /// Factors with 13 fraction bits.
 struct dct_factors {
-  static constexpr int one = 8192, even_2_2 = 10703, even_2_6 = 4433, even_6_6 = -10704,
-                       odd_1_1 = 11363, odd_1_3 = 9633, odd_1_5 = 6437, odd_1_7 = 2260,
-                       odd_3_3 = -2259, odd_3_7 = -6436, odd_3_5 = -11362, odd_7_7 = -11363, odd_5_5 = 2261;
+  static constexpr int one = 8192, even_2_2 = 10703, even_2_6 = 4433, even_6_6 = -10704, odd_1_1 = 11363,
+                       odd_1_3 = 9633, odd_1_5 = 6437, odd_1_7 = 2260, odd_3_3 = -2259, odd_3_7 = -6436,
+                       odd_3_5 = -11362, odd_7_7 = -11363, odd_5_5 = 2261;
 };
 
 /// Computes one pass over eight numbers. Returns sums with 13 fraction bits, not yet rounded.
@@ -108,11 +108,11 @@ inline bool inverse_dct_block(const std::int16_t* block, const std::int16_t* ste
 inline void clear_pair(std::int16_t* pair) noexcept { std::fill_n(pair, 2 * 64, std::int16_t{0}); }
 
 inline bool inverse_dct_pair(std::int16_t* pair, const dequantiser& q, sample_target to) noexcept {
-  const bool tame =
-      inverse_dct_block(pair, q.step.data(), to) &&
-      inverse_dct_block(pair + right_block, q.step.data() + right_block, {to.samples + 8, to.stride_bytes});
+  const bool tame = inverse_dct_block(pair, q.step.data(), to) &&
+                    inverse_dct_block(pair + right_block, q.step.data() + right_block,
+                                      {to.samples + 8, to.stride_bytes});
   clear_pair(pair);
   return tame;
 }
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail

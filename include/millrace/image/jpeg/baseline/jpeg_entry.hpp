@@ -17,10 +17,10 @@
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 struct jpeg_entry {
-  std::int64_t mcu = 0;                   ///< index in the image, row by row
-  std::size_t offset_bytes = 0;           ///< offset in the file of the byte with the MCU's first bit
-  unsigned bit = 0;                       ///< bit of that byte, counted from the highest one
-  std::array<int, 3> dc{};                ///< predictors: each component's sum of DC differences before the MCU
+  std::int64_t mcu = 0;           ///< index in the image, row by row
+  std::size_t offset_bytes = 0;   ///< offset in the file of the byte with the MCU's first bit
+  unsigned bit = 0;               ///< bit of that byte, counted from the highest one
+  std::array<int, 3> dc{};        ///< predictors: each component's sum of DC differences before the MCU
 };
 
 /// The kind of position at which a decoder that skips MCUs begins.
@@ -30,4 +30,4 @@ enum class entry_origin : std::uint8_t {
   packed             ///< entries that were passed with the file
 };
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail

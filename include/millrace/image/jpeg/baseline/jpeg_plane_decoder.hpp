@@ -112,4 +112,4 @@ inline std::array<jpeg_planes_result, 2> decode_planes(const jpeg_planes_request
   return s.get<jpeg_plane_decoder>().decode(a, b);
 }
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail

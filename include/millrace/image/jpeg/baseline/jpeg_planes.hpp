@@ -32,11 +32,11 @@ struct plane_view {
 /// The planes of a region of an image: one for gray, three for Y, Cb and Cr.
 struct jpeg_planes {
   plane_view component[3];
-  int components = 0;                                    ///< 1 (gray) or 3 (Y, Cb, Cr)
-  int horizontal_sampling = 1, vertical_sampling = 1;    ///< luma samples per chroma sample: 1 or 2
-  int left = 0, top = 0;                                 ///< luma pixel at the region's origin
-  int image_width = 0, image_height = 0;                 ///< size of the decoded image
-  bool repeats_chroma = false;                           ///< whether chroma upsampling repeats samples
+  int components = 0;                                   ///< 1 (gray) or 3 (Y, Cb, Cr)
+  int horizontal_sampling = 1, vertical_sampling = 1;   ///< luma samples per chroma sample: 1 or 2
+  int left = 0, top = 0;                                ///< luma pixel at the region's origin
+  int image_width = 0, image_height = 0;                ///< size of the decoded image
+  bool repeats_chroma = false;                          ///< whether chroma upsampling repeats samples
 };
 
 // Defines a request to the built-in JPEG decoder, and its result.
@@ -56,8 +56,8 @@ struct jpeg_planes_request {
 
   std::span<const std::byte> bytes{};
   std::size_t left = 0, top = 0, right = all, bottom = all;   ///< luma pixels
-  int eighths = 8;   ///< decoding size in eighths: 1, 2, 4 or 8; other values are refused
-  std::span<const std::byte> entries{};   ///< result of jpeg_entries() for these bytes; may be empty
+  int eighths = 8;                              ///< decoding size in eighths: 1, 2, 4 or 8; other values are refused
+  std::span<const std::byte> entries{};         ///< result of jpeg_entries() for these bytes; may be empty
   int max_scans = picture_limits{}.max_scans;   ///< limit for a progressive JPEG; files with more scans are refused
   std::size_t max_memory_bytes = picture_limits{}.max_memory_bytes;   ///< limit for libjpeg's memory
 };
@@ -65,11 +65,11 @@ struct jpeg_planes_request {
 /// The planes, or the reason why the decoder refused the file.
 struct jpeg_planes_result {
   jpeg_refusal refusal = jpeg_refusal::none;
-  jpeg_planes planes{};   ///< empty unless refusal is none
+  jpeg_planes planes{};                        ///< empty unless refusal is none
   entry_origin entries = entry_origin::none;   ///< kind of the entries that were used to skip MCUs
   bool entries_refused = false;                ///< whether the passed entries do not belong to this file
 
   explicit operator bool() const noexcept { return refusal == jpeg_refusal::none; }
 };
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail

@@ -215,8 +215,8 @@ class mcu_stream {
   byte_memory memory_;
   std::array<int, 3> predictor_{};
   unsigned left_in_interval_ = 0, intervals_ = 0;
-  std::size_t mcus_ = 0;          // MCUs of the segment
-  bool completed_ = false;          // the last image was decoded to its end, so the slots are still zero
+  std::size_t mcus_ = 0;     // MCUs of the segment
+  bool completed_ = false;   // the last image was decoded to its end, so the slots are still zero
 };
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail

@@ -96,7 +96,8 @@ class packed_entries {
   /// Returns an entry. Numbers must not decrease from call to call.
   jpeg_entry at(std::int64_t number) noexcept {
     const std::uint64_t position = position_bits(number);
-    jpeg_entry e{.mcu = number * every_, .offset_bytes = static_cast<std::size_t>(position / 8),
+    jpeg_entry e{.mcu = number * every_,
+                 .offset_bytes = static_cast<std::size_t>(position / 8),
                  .bit = static_cast<unsigned>(position % 8)};
     std::size_t at = predictors_begin_ * 8 + static_cast<std::size_t>(number - 1) * entry_bits_;
     for (std::size_t c = 0; c < 3; ++c) {
@@ -126,7 +127,7 @@ class packed_entries {
   const std::uint8_t* bytes_ = nullptr;
   std::size_t size_bytes_ = 0, predictors_begin_ = 0;
   std::int64_t every_ = 1, count_ = 0, number_ = 0;
-  std::uint64_t position_bits_ = 0;              // position of entry number_
+  std::uint64_t position_bits_ = 0;   // position of entry number_
   unsigned distance_bits_ = 0, entry_bits_ = 0, least_distance_ = 0;
   std::array<unsigned, 3> predictor_bits_{};
   std::array<int, 3> least_predictor_{};
@@ -183,4 +184,4 @@ inline std::vector<std::byte> pack_entries(std::span<const jpeg_entry> entries, 
   return bytes;
 }
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail

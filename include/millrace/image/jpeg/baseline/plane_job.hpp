@@ -91,8 +91,8 @@ class plane_job {
     row_ = column_ = 0;
     has_entries_ = !request.entries.empty() &&
                    entries_.open(request.entries, {.file_bytes = request.bytes.size(),
-                                               .data_offset_bytes = header.data_offset_bytes,
-                                               .mcus = std::int64_t{region_.columns} * region_.rows});
+                                                   .data_offset_bytes = header.data_offset_bytes,
+                                                   .mcus = std::int64_t{region_.columns} * region_.rows});
     result_.entries_refused = !request.entries.empty() && !has_entries_;
     may_skip_ = has_entries_ || header.restart_interval > 0;
     return jpeg_refusal::none;
@@ -157,7 +157,7 @@ class plane_job {
     // If all columns are requested, the rows are contiguous and no other jump is needed.
     const bool all_columns = region_.width() == region_.columns;
     const std::int64_t end = all_columns ? std::int64_t{region_.end_row} * region_.columns
-                                        : begin_of_row + region_.end_column;
+                                         : begin_of_row + region_.end_column;
     const std::int64_t next = (end + every - 1) / every;
     jpeg_entry entry;
     const bool ahead = number * every > std::int64_t{row_} * region_.columns + column_;
@@ -207,8 +207,7 @@ class plane_job {
       const auto x = static_cast<std::size_t>((column_ - region_.first_column) * k.horizontal);
       const auto y = static_cast<std::size_t>((row_ - region_.first_row) * k.vertical + r.block_row);
       const std::size_t side = block_side_[r.component];
-      sample_target to{const_cast<std::uint8_t*>(plane.data) + side * (y * plane.stride_bytes + x),
-                       plane.stride_bytes};
+      sample_target to{const_cast<std::uint8_t*>(plane.data) + side * (y * plane.stride_bytes + x), plane.stride_bytes};
       // Sides are 1, 2, 4 and 8. The mask & 3 proves to the compiler that the index is in range.
       const auto transform = tools.inverse_dct.pair[static_cast<std::size_t>(std::countr_zero(side)) & 3];
       std::int16_t* coefficients = r.coefficients;
@@ -229,13 +228,13 @@ class plane_job {
   std::array<dequantiser, 3> quantiser_;
   std::array<std::size_t, 3> block_side_{};
   byte_memory plane_memory_;
-  int row_ = 0, column_ = 0;      // position of the segment's first MCU
-  std::size_t mcus_ = 0;          // MCUs of the segment
+  int row_ = 0, column_ = 0;   // position of the segment's first MCU
+  std::size_t mcus_ = 0;       // MCUs of the segment
   packed_entries entries_;
-  bool has_entries_ = false;      // whether there are packed entries
-  bool may_skip_ = false;         // whether there are entries of any kind
+  bool has_entries_ = false;   // whether there are packed entries
+  bool may_skip_ = false;      // whether there are entries of any kind
   bool finished_ = true;
   jpeg_planes_result result_;
 };
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail

@@ -90,4 +90,4 @@ inline jpeg_planes lay_out_planes(const scan_header& h, const mcu_region& region
   return p;
 }
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail

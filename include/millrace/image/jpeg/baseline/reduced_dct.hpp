@@ -24,20 +24,16 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 /// Products of cosines times sqrt(2), with 13 fraction bits. Powers of two are omitted.
 struct reduced_factors {
-  static constexpr int four_even_2 = 15137, four_even_6 = -6270,
-                       four_outer_1 = 20995, four_outer_3 = 7373, four_outer_5 = -4926, four_outer_7 = -4176,
-                       four_inner_1 = 8697, four_inner_3 = -17799, four_inner_5 = 11893, four_inner_7 = -1730,
-                       two_1 = 29692, two_3 = -10426, two_5 = 6967, two_7 = -5906;
+  static constexpr int four_even_2 = 15137, four_even_6 = -6270, four_outer_1 = 20995, four_outer_3 = 7373,
+                       four_outer_5 = -4926, four_outer_7 = -4176, four_inner_1 = 8697, four_inner_3 = -17799,
+                       four_inner_5 = 11893, four_inner_7 = -1730, two_1 = 29692, two_3 = -10426, two_5 = 6967,
+                       two_7 = -5906;
 };
 
 class reduced_dct {
  public:
-  static bool four(std::int16_t* pair, const dequantiser& q, sample_target to) noexcept {
-    return both<4>(pair, q, to);
-  }
-  static bool two(std::int16_t* pair, const dequantiser& q, sample_target to) noexcept {
-    return both<2>(pair, q, to);
-  }
+  static bool four(std::int16_t* pair, const dequantiser& q, sample_target to) noexcept { return both<4>(pair, q, to); }
+  static bool two(std::int16_t* pair, const dequantiser& q, sample_target to) noexcept { return both<2>(pair, q, to); }
   static bool one(std::int16_t* pair, const dequantiser& q, sample_target to) noexcept {
     to.samples[0] = mean(pair[0] * q.step[0]);
     to.samples[1] = mean(pair[right_block] * q.step[0]);
@@ -51,9 +47,9 @@ class reduced_dct {
  private:
   template <std::size_t size>
   static bool both(std::int16_t* pair, const dequantiser& q, sample_target to) noexcept {
-    const bool tame =
-        block<size>(pair, q.step.data(), to) &&
-        block<size>(pair + right_block, q.step.data() + right_block, {to.samples + size, to.stride_bytes});
+    const bool tame = block<size>(pair, q.step.data(), to) &&
+                      block<size>(pair + right_block, q.step.data() + right_block,
+                                  {to.samples + size, to.stride_bytes});
     clear_pair(pair);
     return tame;
   }
@@ -113,4 +109,4 @@ class reduced_dct {
   }
 };
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail

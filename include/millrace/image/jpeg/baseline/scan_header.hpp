@@ -28,16 +28,16 @@ using code_bytes = std::span<const std::uint8_t>;
 
 struct scan_component {
   std::uint8_t id = 0, quantiser_number = 0;
-  int horizontal = 1, vertical = 1;         // blocks in an MCU
-  const std::uint8_t* quantiser = nullptr;  // 64 numbers in zigzag order
+  int horizontal = 1, vertical = 1;          // blocks in an MCU
+  const std::uint8_t* quantiser = nullptr;   // 64 numbers in zigzag order
   code_bytes dc{}, ac{};
 };
 
 struct scan_header {
   int width = 0, height = 0, components = 0;
   std::array<scan_component, 3> component{};
-  unsigned restart_interval = 0;            // in MCUs (coding units); 0 without restart markers
-  int rows_together = 1;                    // rows of MCUs that libjpeg decodes together, with one set of warnings
+  unsigned restart_interval = 0;   // in MCUs (coding units); 0 without restart markers
+  int rows_together = 1;           // rows of MCUs that libjpeg decodes together, with one set of warnings
   std::size_t data_offset_bytes = 0;
 };
 
@@ -68,9 +68,19 @@ class scan_header_reader {
 
  protected:
   enum : unsigned {
-    baseline_frame = 0xc0, extended_frame = 0xc1, progressive_frame = 0xc2, huffman_codes = 0xc4, last_frame = 0xcf,
-    end_of_image = 0xd9, start_of_scan = 0xda, quantisers = 0xdb, restart_interval = 0xdd, first_application = 0xe0,
-    adobe_application = 0xee, last_application = 0xef, comment = 0xfe
+    baseline_frame = 0xc0,
+    extended_frame = 0xc1,
+    progressive_frame = 0xc2,
+    huffman_codes = 0xc4,
+    last_frame = 0xcf,
+    end_of_image = 0xd9,
+    start_of_scan = 0xda,
+    quantisers = 0xdb,
+    restart_interval = 0xdd,
+    first_application = 0xe0,
+    adobe_application = 0xee,
+    last_application = 0xef,
+    comment = 0xfe
   };
 
   jpeg_refusal read_segment(unsigned marker, std::span<const std::uint8_t> payload) {
@@ -204,4 +214,4 @@ inline jpeg_refusal read_scan_header(std::span<const std::byte> file, scan_heade
   return scan_header_reader({reinterpret_cast<const std::uint8_t*>(file.data()), file.size()}, header).read();
 }
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail

@@ -29,9 +29,9 @@ constexpr std::size_t max_block_bytes = 209;
 /// One block row of a component in a segment. Adjacent blocks are stored in pairs.
 struct row_of_pairs {
   std::size_t component;
-  int block_row;                        // row within the component's blocks of the segment
+  int block_row;   // row within the component's blocks of the segment
   std::size_t count;
-  std::int16_t* coefficients;           // coefficients of the first pair; the next pairs follow
+  std::int16_t* coefficients;   // coefficients of the first pair; the next pairs follow
 };
 
 class segment_slots {
@@ -122,7 +122,7 @@ class segment_slots {
   std::size_t components_ = 0, blocks_ = 1;
   std::array<sampling, 3> sampling_{};
   std::array<const component_tables*, 3> tables_{};
-  std::array<std::array<std::int16_t*, 2>, 3> row_{};                    // the first pair of each row of blocks
+  std::array<std::array<std::int16_t*, 2>, 3> row_{};   // the first pair of each row of blocks
   std::array<std::array<std::int16_t*, stored_blocks>, 3> blocks_of_{};
   std::array<std::uint8_t, skipped_blocks> component_of_{};
   std::array<block_slot, stored_blocks + 1> stored_{};
@@ -130,4 +130,4 @@ class segment_slots {
   alignas(64) std::array<std::int16_t, stored_blocks / 2 * pair_coefficients> coefficients_{};
 };
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail

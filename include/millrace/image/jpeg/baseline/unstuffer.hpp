@@ -161,11 +161,11 @@ class unstuffer {
 
   const std::uint8_t* from_ = nullptr;
   const std::uint8_t* file_end_ = nullptr;
-  const std::uint8_t* limit_ = nullptr;           // copying stops a few bytes after it
+  const std::uint8_t* limit_ = nullptr;   // copying stops a few bytes after it
   const std::uint8_t* interval_from_ = nullptr;
   std::uint8_t* start_ = nullptr;
   std::uint8_t* to_ = nullptr;
   bool ended_ = false, at_marker_ = false;
 };
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail

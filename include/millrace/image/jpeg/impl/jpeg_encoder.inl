@@ -26,8 +26,7 @@ class jpeg_compressor : private jpeg_output {
 MILLRACE_INLINE std::vector<std::byte> jpeg_compressor::encode(const image& pixels,
                                                                const jpeg_encode_options& options) {
   if (!compress(pixels.data(), pixels.shape(), options))
-    throw setup_error("the image cannot be encoded: " + text(), "Change the options or the shape",
-                      {.stage = "jpeg"});
+    throw setup_error("the image cannot be encoded: " + text(), "Change the options or the shape", {.stage = "jpeg"});
   return take();
 }
 
@@ -60,7 +59,7 @@ MILLRACE_INLINE bool jpeg_compressor::compress(const std::uint8_t* pixels, const
   return true;
 }
 
-}  // namespace detail
+}   // namespace detail
 
 MILLRACE_INLINE std::vector<std::byte> encode_jpeg(const image& pixels, const jpeg_encode_options& options) {
   const auto& shape = pixels.shape();
@@ -69,10 +68,10 @@ MILLRACE_INLINE std::vector<std::byte> encode_jpeg(const image& pixels, const jp
                           ", expected [height, width, 1 or 3] with sides of 1 to 65500",
                       "Convert the image to RGB or gray, and resize it if it is too large", {.stage = "jpeg"});
   if (options.quality < 1 || options.quality > 100)
-    throw setup_error("the JPEG quality is out of range: got " + std::to_string(options.quality) +
-                          ", expected 1 to 100",
-                      "Set jpeg_encode_options::quality", {.stage = "jpeg"});
+    throw setup_error(
+        "the JPEG quality is out of range: got " + std::to_string(options.quality) + ", expected 1 to 100",
+        "Set jpeg_encode_options::quality", {.stage = "jpeg"});
   return detail::jpeg_compressor().encode(pixels, options);
 }
 
-}}  // namespace millrace
+}}   // namespace millrace

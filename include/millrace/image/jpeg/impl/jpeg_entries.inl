@@ -18,4 +18,4 @@ MILLRACE_INLINE std::vector<std::byte> jpeg_entries(std::span<const std::byte> j
   return jpeg_entries(jpeg, options, own);
 }
 
-}}  // namespace millrace
+}}   // namespace millrace

@@ -26,7 +26,7 @@ MILLRACE_INLINE bool is_pnm_signature(std::string_view text) noexcept {
          after.find(text[2]) != std::string_view::npos;
 }
 
-}  // namespace image_signatures
+}   // namespace image_signatures
 
 MILLRACE_INLINE std::string_view sniff_format(std::span<const std::byte> data) noexcept {
   const std::string_view text(reinterpret_cast<const char*>(data.data()), data.size());
@@ -55,8 +55,8 @@ MILLRACE_INLINE std::string_view sniff_format(std::span<const std::byte> data) n
   if (at(0, "\x1f\x8b"sv)) return "gzip-compressed data";
   if (at(0, "PK\x03\x04"sv)) return "a ZIP file";
   if (at(0, "%PDF"sv)) return "a PDF";
-  const file_kind kind = kind_of_file({.front = data.first(std::min<std::size_t>(data.size(), 1'024)),
-                                       .file_bytes = data.size()});
+  const file_kind kind = kind_of_file(
+      {.front = data.first(std::min<std::size_t>(data.size(), 1'024)), .file_bytes = data.size()});
   if (kind != file_kind::unknown && kind != file_kind::text && kind != file_kind::json && kind != file_kind::html &&
       kind != file_kind::xml)
     return name_of(kind);
@@ -109,12 +109,13 @@ MILLRACE_RARE std::string first_bytes(std::span<const std::byte> data) {
 MILLRACE_RARE void throw_not_a_jpeg(std::span<const std::byte> data) {
   if (data.empty() || !sniff_format(data).empty())
     throw_bad_jpeg(other_format_message(data, "a JPEG"), hint_on_format(data).advice);
-  throw_bad_jpeg("a JPEG begins with ff d8 ff, but these " + std::to_string(data.size()) + " bytes begin with" +
-                     first_bytes(data), "Select the field that contains the JPEG");
+  throw_bad_jpeg(
+      "a JPEG begins with ff d8 ff, but these " + std::to_string(data.size()) + " bytes begin with" + first_bytes(data),
+      "Select the field that contains the JPEG");
 }
 
 MILLRACE_INLINE void read_frame_header(const byte_reader& read, std::size_t at, std::size_t size, std::uint32_t marker,
-    jpeg_header& header) {
+                                       jpeg_header& header) {
   constexpr auto reencode = "Convert the file to an 8-bit baseline or progressive JPEG";
   const bool lossy = marker <= 0xc2 || marker == 0xc9 || marker == 0xca;
   if (!lossy) throw_bad_jpeg("the JPEG is lossless or hierarchical, which is not supported", reencode);
@@ -122,8 +123,9 @@ MILLRACE_INLINE void read_frame_header(const byte_reader& read, std::size_t at, 
     throw_bad_jpeg("the JPEG's frame header is too short: got " + std::to_string(size) + " bytes, expected at least 6",
                    reencode);
   if (read.u8(at) != 8)
-    throw_bad_jpeg("the JPEG has an unsupported sample precision: got " + std::to_string(read.u8(at)) +
-                       " bits, expected 8", reencode);
+    throw_bad_jpeg(
+        "the JPEG has an unsupported sample precision: got " + std::to_string(read.u8(at)) + " bits, expected 8",
+        reencode);
   header.height = read.u16(at + 1);
   header.width = read.u16(at + 3);
   header.components = static_cast<int>(read.u8(at + 5));
@@ -131,22 +133,24 @@ MILLRACE_INLINE void read_frame_header(const byte_reader& read, std::size_t at, 
   header.arithmetic = marker >= 0xc9;
   if (header.width == 0 || header.height == 0)
     throw_bad_jpeg("the JPEG's header declares an empty image: got " + std::to_string(header.width) + " x " +
-                       std::to_string(header.height) + " pixels", reencode);
+                       std::to_string(header.height) + " pixels",
+                   reencode);
   if (header.components != 1 && header.components != 3 && header.components != 4)
     throw_bad_jpeg("the JPEG has an unsupported number of components: got " + std::to_string(header.components) +
-                       ", expected 1, 3 or 4", reencode);
+                       ", expected 1, 3 or 4",
+                   reencode);
 }
 
-}  // namespace detail
+}   // namespace detail
 
 MILLRACE_INLINE jpeg_header read_jpeg_header(std::span<const std::byte> data, bool accept_damaged) {
   const detail::byte_reader read{data.data(), false};
   if (data.size() < 3 || read.u16(0) != 0xffd8) detail::throw_not_a_jpeg(data);
   constexpr auto damaged = "The file is damaged: fetch it again, or leave the sample out";
   if (read.u8(2) != 0xff && !accept_damaged)
-    detail::throw_bad_jpeg("the JPEG's first marker is damaged: got" + detail::first_bytes(data) +
-                               ", expected ff d8 ff",
-                           std::string(damaged) + ", or set jpeg_options::accept_damaged to decode the intact part");
+    detail::throw_bad_jpeg(
+        "the JPEG's first marker is damaged: got" + detail::first_bytes(data) + ", expected ff d8 ff",
+        std::string(damaged) + ", or set jpeg_options::accept_damaged to decode the intact part");
   jpeg_header header;
   std::size_t at = 2;
   for (;;) {
@@ -195,4 +199,4 @@ MILLRACE_RARE std::vector<std::byte> jpeg_metadata(std::span<const std::byte> fi
   return metadata;
 }
 
-}}  // namespace millrace
+}}   // namespace millrace

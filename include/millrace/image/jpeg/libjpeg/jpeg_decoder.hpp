@@ -145,4 +145,4 @@ class jpeg_decoder : private jpeg_input {
   std::size_t left_ = 0;
 };
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail

@@ -99,7 +99,7 @@ class jpeg_input {
   std::jmp_buf escape_{};
   bool damaged_ = false;
   bool begins_with_marker_ = false;   // if false, the first segment is lost, and Pillow refuses the file
-  bool reads_end_ = false;   // all pixels are decoded, so a missing end of the image is only a warning
+  bool reads_end_ = false;            // all pixels are decoded, so a missing end of the image is only a warning
   jpeg_counts counts_;
 
  private:
@@ -110,9 +110,7 @@ class jpeg_input {
     int max_scans;
   };
 
-  static jpeg_input& self(j_common_ptr info) noexcept {
-    return *static_cast<jpeg_input*>(info->client_data);
-  }
+  static jpeg_input& self(j_common_ptr info) noexcept { return *static_cast<jpeg_input*>(info->client_data); }
 
   [[noreturn]] static void leave(j_common_ptr info) {
     jpeg_input& d = self(info);
@@ -185,4 +183,4 @@ class jpeg_input {
   jpeg_limits limits_;
 };
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail

@@ -46,9 +46,7 @@ class jpeg_output {
   std::jmp_buf escape_{};
 
  private:
-  static jpeg_output& self(j_common_ptr info) noexcept {
-    return *static_cast<jpeg_output*>(info->client_data);
-  }
+  static jpeg_output& self(j_common_ptr info) noexcept { return *static_cast<jpeg_output*>(info->client_data); }
 
   [[noreturn]] static void leave(j_common_ptr info) {
     jpeg_output& output = self(info);
@@ -108,4 +106,4 @@ class jpeg_output {
   std::vector<std::byte> file_;
 };
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail

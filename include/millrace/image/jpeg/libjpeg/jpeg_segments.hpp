@@ -46,4 +46,4 @@ constexpr bool describes_image(unsigned marker) noexcept {
   return (marker >= 0xe0 && marker <= 0xef) || marker == 0xfe;
 }
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail

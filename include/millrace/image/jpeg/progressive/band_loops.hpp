@@ -74,4 +74,4 @@ class band_loops {
   loop loops_[4] = {};
 };
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail

@@ -105,9 +105,12 @@ class band_table {
     const unsigned run = use_.kind == band_kind::dc ? 0 : byte >> 4;
     const unsigned size = use_.kind == band_kind::dc ? byte : byte & 15;
     const auto entry = [&](unsigned zeros, unsigned magnitude, int bias, std::uint8_t kind) {
-      return band_entry{static_cast<std::uint8_t>(length + magnitude), static_cast<std::uint8_t>(zeros),
-                        static_cast<std::uint8_t>(64 - length - magnitude), static_cast<std::uint8_t>(magnitude),
-                        static_cast<std::int16_t>(bias), kind};
+      return band_entry{static_cast<std::uint8_t>(length + magnitude),
+                        static_cast<std::uint8_t>(zeros),
+                        static_cast<std::uint8_t>(64 - length - magnitude),
+                        static_cast<std::uint8_t>(magnitude),
+                        static_cast<std::int16_t>(bias),
+                        kind};
     };
     const int below = positive ? 0 : 1 - (1 << size);
     if (use_.kind == band_kind::dc) return entry(0, size, size == 0 ? 0 : below, band_entry::coefficient);
@@ -124,9 +127,9 @@ class band_table {
 
 /// Adjacent blocks in one row of blocks.
 struct block_run {
-  coefficient_set* sets = nullptr;     // the nonzero coefficients of each block
-  std::int16_t* pairs = nullptr;       // pairs of blocks in the row; used for stored blocks
-  std::size_t first = 0;               // index of the first block in `pairs`
+  coefficient_set* sets = nullptr;   // the nonzero coefficients of each block
+  std::int16_t* pairs = nullptr;     // pairs of blocks in the row; used for stored blocks
+  std::size_t first = 0;             // index of the first block in `pairs`
   std::size_t count = 0;
 
   std::int16_t* block(std::size_t i) const noexcept {
@@ -228,7 +231,7 @@ MILLRACE_ALWAYS_INLINE inline bool decode_refinement(band_stream& stream, const 
   std::uint32_t blocks_passed = stream.blocks_passed;
   for (std::size_t i = 0; i < run.count; ++i) {
     coefficient_set pending = run.sets[i] & band;   // not yet corrected
-    coefficient_set corrected = 0;                   // coefficients whose correction bit is 1
+    coefficient_set corrected = 0;                  // coefficients whose correction bit is 1
     std::int16_t* const block = store ? run.block(i) : nullptr;
     if (blocks_passed > 0) {
       --blocks_passed;
@@ -281,4 +284,4 @@ MILLRACE_ALWAYS_INLINE inline bool decode_refinement(band_stream& stream, const 
   return true;
 }
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail

@@ -71,11 +71,13 @@ struct deposit_sets {
     asm("pdep %2, %1, %0" : "=r"(result) : "r"(bits), "r"(to));
 #else
     asm(".arch_extension sve2-bitperm\n\tfmov d0, %1\n\tfmov d1, %2\n\tbdep z0.d, z0.d, z1.d\n\tfmov %0, d0"
-        : "=r"(result) : "r"(bits), "r"(to) : "v0", "v1");
+        : "=r"(result)
+        : "r"(bits), "r"(to)
+        : "v0", "v1");
 #endif
     return result;
   }
 };
 #endif
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail

@@ -63,7 +63,8 @@ class coefficient_store {
                  .rows = static_cast<std::size_t>(region.height()) * down,
                  .first_column = static_cast<std::size_t>(region.first_column) * across,
                  .stored_columns = static_cast<std::size_t>(region.width()) * across,
-                 .first_set = blocks, .first_pair = pairs};
+                 .first_set = blocks,
+                 .first_pair = pairs};
       blocks += l.columns * static_cast<std::size_t>(region.rows) * down;
       pairs += l.rows * l.row_pairs();
     }
@@ -122,7 +123,7 @@ class coefficient_store {
 
  private:
   struct layout {
-    std::size_t columns = 0;   // columns of the full image
+    std::size_t columns = 0;                                                     // columns of the full image
     std::size_t first_row = 0, rows = 0, first_column = 0, stored_columns = 0;   // range of the region
     std::size_t first_set = 0, first_pair = 0;
 
@@ -156,4 +157,4 @@ class coefficient_store {
   std::size_t size_ = 0, dirty_ = 0;   // number of allocated coefficients, and of coefficients that may be nonzero
 };
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail

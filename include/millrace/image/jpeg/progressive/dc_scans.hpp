@@ -152,4 +152,4 @@ class dc_scan {
   bool wild_ = false;
 };
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail

@@ -125,8 +125,8 @@ class progressive_decoder {
     blocks *= static_cast<std::size_t>(region_.columns) * static_cast<std::size_t>(region_.rows);
     if (request.bytes.size() * 8 < blocks) return jpeg_refusal::damaged;   // a DC scan has at least one bit per block
     constexpr std::size_t libjpegs_block_bytes = 128, around_bytes = std::size_t{1} << 20, column_bytes = 256;
-    const std::size_t libjpegs_bytes =
-        blocks * libjpegs_block_bytes + static_cast<std::size_t>(header_.width) * column_bytes + around_bytes;
+    const std::size_t libjpegs_bytes = blocks * libjpegs_block_bytes +
+                                       static_cast<std::size_t>(header_.width) * column_bytes + around_bytes;
     if (libjpegs_bytes > request.max_memory_bytes) return jpeg_refusal::limits;
     store_.lay_out(header_, region_);
     return jpeg_refusal::none;
@@ -169,10 +169,11 @@ class progressive_decoder {
       if (!dc_tables_[i].build(scan.dc[i], {band_kind::dc, scan.low})) return jpeg_refusal::tables;
     dc_scan dc(scan, grid, dc_tables_, store_);
     std::uintptr_t bit = 0;
-    return for_each_part(scan, grid, bit, [&] { dc.begin_interval(); },
-                         [&](std::size_t row, std::size_t from, std::size_t to) {
-                           return dc.decode(bit, data_.end_bit(), row, from, to);
-                         });
+    return for_each_part(
+        scan, grid, bit, [&] { dc.begin_interval(); },
+        [&](std::size_t row, std::size_t from, std::size_t to) {
+          return dc.decode(bit, data_.end_bit(), row, from, to);
+        });
   }
 
   jpeg_refusal decode_band(const progressive_scan& scan, const scan_grid& grid) {
@@ -196,7 +197,7 @@ class progressive_decoder {
             end = std::clamp(store_.end_stored_column(c), from, to);
           }
           const bool intact = decode(row, from, first, false) && decode(row, first, end, true) &&
-                             decode(row, end, to, false);
+                              decode(row, end, to, false);
           return intact ? jpeg_refusal::none : jpeg_refusal::damaged;
         });
   }
@@ -237,4 +238,4 @@ class progressive_decoder {
   byte_memory stream_memory_, plane_memory_;
 };
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail

@@ -33,7 +33,7 @@ struct progressive_scan {
   bool refines = false;                     // whether the scan contains only this bit
   std::array<code_bytes, 3> dc{};           // codes of the scan's components; empty if not used
   code_bytes ac{};
-  unsigned restart_interval = 0;            // in MCUs (coding units); 0 without restart markers
+  unsigned restart_interval = 0;   // in MCUs (coding units); 0 without restart markers
   std::size_t data_offset_bytes = 0;
 };
 
@@ -45,8 +45,7 @@ class progressive_reader : private scan_header_reader {
     jpeg_refusal why = jpeg_refusal::none;
   };
 
-  progressive_reader(std::span<const std::uint8_t> file, scan_header& header)
-      : scan_header_reader(file, header, true) {
+  progressive_reader(std::span<const std::uint8_t> file, scan_header& header) : scan_header_reader(file, header, true) {
     for (auto& of_component : lowest_bit_) of_component.fill(unsent);
   }
 
@@ -171,4 +170,4 @@ inline jpeg_refusal read_progressive_headers(std::span<const std::byte> bytes) {
   }
 }
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail

@@ -52,8 +52,8 @@ void gather_labels(const label_rows& from, const nearest_grid& grid, bool transp
 }
 
 template <class T>
-void render_labels(const label_source& source, const resize_plan& plan, const label_options& options,
-                   std::span<T> row, scratch& s) {
+void render_labels(const label_source& source, const resize_plan& plan, const label_options& options, std::span<T> row,
+                   scratch& s) {
   auto& grid = s.get<nearest_grid>();
   grid.build(plan);
   const auto ignore = static_cast<T>(options.ignore);
@@ -94,11 +94,11 @@ MILLRACE_INLINE void label_plan::apply(const geometry& g) {
                         ", the stored size of its image";
   if (g.orientation() != 1) problem += " before its EXIF orientation " + std::to_string(g.orientation());
   throw_label_error(data(), problem,
-                  is_rotated && g.orientation() >= 5
-                      ? "Use apply(p.geometry().upright()) if the map was drawn on the rotated image"
-                  : is_rotated ? "If the map was drawn on the rotated image, use "
-                                 "jpeg(..., {.apply_orientation = true}) and apply(p.geometry().upright())"
-                               : "Write each map in the size of its image");
+                    is_rotated && g.orientation() >= 5
+                        ? "Use apply(p.geometry().upright()) if the map was drawn on the rotated image"
+                    : is_rotated ? "If the map was drawn on the rotated image, use "
+                                   "jpeg(..., {.apply_orientation = true}) and apply(p.geometry().upright())"
+                                 : "Write each map in the size of its image");
 }
 
 MILLRACE_INLINE void label_plan::check_row(std::size_t count) const {
@@ -108,7 +108,8 @@ MILLRACE_INLINE void label_plan::check_row(std::size_t count) const {
   guard_.check(data(), "a label map", at);
   if (count == geometry_.height() * geometry_.width()) return;
   throw setup_error("the row for a label map of shape " + to_string(shape()) + " has the wrong size: got " +
-                        std::to_string(count) + " elements, expected height * width", "Pass a row of that size", at);
+                        std::to_string(count) + " elements, expected height * width",
+                    "Pass a row of that size", at);
 }
 
 MILLRACE_INLINE void label_plan::render(std::span<std::uint8_t> row, scratch& s) const {
@@ -121,4 +122,4 @@ MILLRACE_INLINE void label_plan::render(std::span<std::uint16_t> row, scratch& s
   render_labels(source_, geometry_.plan(), options_, row, s);
 }
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail

@@ -28,8 +28,8 @@ MILLRACE_INLINE u16_picture::u16_picture(const picture& plan) : guard_(plan.guar
   if (plan.operation_)
     refuse_plan("operations on its pixels, such as a photometric_plan", "Call u16() on a plan of crops and flips");
   if (plan.file_.format_options != 0) refuse_plan("a background", "Leave png_options::background empty");
-  const detail::png_header header =
-      detail::read_png_header(plan.data_, {.max_pixels = plan.file_.options.limits.max_pixels});
+  const detail::png_header header = detail::read_png_header(plan.data_,
+                                                            {.max_pixels = plan.file_.options.limits.max_pixels});
   if (header.depth != 16 || header.channels() < 3)
     throw data_error("the PNG is not 16-bit RGB: got " + std::to_string(header.channels()) + " channels of " +
                          std::to_string(header.depth) + " bits, expected 3 or 4 channels of 16 bits",
@@ -37,8 +37,11 @@ MILLRACE_INLINE u16_picture::u16_picture(const picture& plan) : guard_(plan.guar
                      : header.depth == 8    ? "Leave out u16() for 8-bit images"
                                             : "Write the samples as a 16-bit RGB PNG",
                      plan.where());
-  source_ = detail::label_source{.field = plan.data_, .width = header.width, .height = header.height,
-                                 .sample_bytes = 2 * header.channels(), .rows_of = detail::rows_of_png};
+  source_ = detail::label_source{.field = plan.data_,
+                                 .width = header.width,
+                                 .height = header.height,
+                                 .sample_bytes = 2 * header.channels(),
+                                 .rows_of = detail::rows_of_png};
 }
 
 MILLRACE_INLINE error_location u16_picture::where() const {
@@ -51,9 +54,8 @@ MILLRACE_INLINE u16_picture u16_picture::apply(const millrace::geometry& g) cons
   const picture_size expected = g.source();
   if (source_.width != expected.width || source_.height != expected.height)
     throw data_error("the 16-bit image differs in size from the image of its geometry: got " +
-                         std::to_string(source_.width) + " x " + std::to_string(source_.height) +
-                         " pixels, expected " + std::to_string(expected.width) + " x " +
-                         std::to_string(expected.height),
+                         std::to_string(source_.width) + " x " + std::to_string(source_.height) + " pixels, expected " +
+                         std::to_string(expected.width) + " x " + std::to_string(expected.height),
                      "Write each file in the stored size of its image", where());
   u16_picture next = *this;
   next.geometry_ = g;
@@ -89,12 +91,12 @@ MILLRACE_INLINE detail::channel_scale detail::sample_scale_of(const sample_norma
   const float largest = __builtin_fmaf(65'535.0F, result.scale, result.bias);
   const auto is_finite = [](float x) { return __builtin_isfinite(x) != 0; };
   if (!(deviation > 0) || !is_finite(result.scale) || !is_finite(result.bias) || !is_finite(largest))
-    throw setup_error("the normalization of 16-bit samples is invalid: got mean " + std::to_string(mean) +
-                          " and std " + std::to_string(deviation) + " in channel " + std::to_string(channel),
+    throw setup_error("the normalization of 16-bit samples is invalid: got mean " + std::to_string(mean) + " and std " +
+                          std::to_string(deviation) + " in channel " + std::to_string(channel),
                       "Use finite numbers, std above 0, in units of samples (0 to 65535)");
   return result;
 }
 
-}}  // namespace millrace
+}}   // namespace millrace
 
 #include <millrace/simd/precise_end.inc>

@@ -32,8 +32,8 @@ MILLRACE_INLINE void picture::start_plan() {
   const std::uint64_t pixels = std::uint64_t{file_.header.width} * file_.header.height;
   if (pixels > file_.options.limits.max_pixels)
     throw data_error("the image's header declares too many pixels: got " +
-                         size_text(file_.header.width, file_.header.height) + ", expected at most max_pixels = " +
-                         std::to_string(file_.options.limits.max_pixels),
+                         size_text(file_.header.width, file_.header.height) +
+                         ", expected at most max_pixels = " + std::to_string(file_.options.limits.max_pixels),
                      "Raise max_pixels if you expect images of this size", where());
   columns_ = detail::plan_axis(static_cast<std::int64_t>(file_.header.width));
   rows_ = detail::plan_axis(static_cast<std::int64_t>(file_.header.height));
@@ -175,13 +175,15 @@ MILLRACE_INLINE picture picture::crop_beyond(const outer_box& box, const padding
     const std::int64_t end = std::clamp(begin, -most, most) + limited;
     return static_cast<std::size_t>(std::max<std::int64_t>(0, end - static_cast<std::int64_t>(side)));
   };
-  const padding_sides sides{.left = before(box.left), .top = before(box.top),
+  const padding_sides sides{.left = before(box.left),
+                            .top = before(box.top),
                             .right = beyond(box.left, box.width, width()),
                             .bottom = beyond(box.top, box.height, height())};
   picture next = pad(sides, fill);
   next.crop_here({.left = static_cast<std::size_t>(std::max<std::int64_t>(0, box.left)),
                   .top = static_cast<std::size_t>(std::max<std::int64_t>(0, box.top)),
-                  .width = box.width, .height = box.height});
+                  .width = box.width,
+                  .height = box.height});
   return next;
 }
 
@@ -235,17 +237,23 @@ MILLRACE_INLINE padded_axis render_padded(plan_axis& axis, padding_mode mode) no
       end = std::max(end, pixel + 1);
     }
   if (begin >= end) begin = 0, end = 1;   // only padding
-  padded_axis result{.begin = -axis.before, .end = axis.count + axis.after, .count = axis.count,
-                     .rendered_begin = begin, .rendered_end = end};
+  padded_axis result{.begin = -axis.before,
+                     .end = axis.count + axis.after,
+                     .count = axis.count,
+                     .rendered_begin = begin,
+                     .rendered_end = end};
   if (axis.flipped)
-    result = padded_axis{.begin = -axis.after, .end = axis.count + axis.before, .count = axis.count,
-                         .rendered_begin = axis.count - end, .rendered_end = axis.count - begin};
+    result = padded_axis{.begin = -axis.after,
+                         .end = axis.count + axis.before,
+                         .count = axis.count,
+                         .rendered_begin = axis.count - end,
+                         .rendered_end = axis.count - begin};
   axis.first += begin;
   axis.count = end - begin;
   return result;
 }
 
-}  // namespace detail
+}   // namespace detail
 
 MILLRACE_INLINE picture picture::apply(std::shared_ptr<const row_operation> operation) const {
   picture next = *this;
@@ -300,9 +308,7 @@ MILLRACE_INLINE unsigned picture::eighths() const noexcept {
   if (file_.options.quality == picture_quality::exact || !file_.format->decodes_smaller) return 8;
   if (rows_.filter == resize_filter::opencv_linear) return 8;   // decoding at a smaller size would antialias
   for (const unsigned part : {1U, 2U, 4U}) {
-    const auto covers = [part](const detail::plan_axis& a) {
-      return a.length * part >= a.target * a.denominator * 8;
-    };
+    const auto covers = [part](const detail::plan_axis& a) { return a.length * part >= a.target * a.denominator * 8; };
     if (covers(columns_) && covers(rows_)) return part;
   }
   return 8;
@@ -310,8 +316,13 @@ MILLRACE_INLINE unsigned picture::eighths() const noexcept {
 
 MILLRACE_INLINE detail::picture_job picture::job_for(const detail::pixel_target& target) const {
   if (!data_.block()) guard_.check(data_, "an image", where());
-  detail::picture_job job{.format = file_.format, .data = &data_, .options = &file_.options, .header = &file_.header,
-                          .format_options = file_.format_options, .eighths = eighths(), .target = target,
+  detail::picture_job job{.format = file_.format,
+                          .data = &data_,
+                          .options = &file_.options,
+                          .header = &file_.header,
+                          .format_options = file_.format_options,
+                          .eighths = eighths(),
+                          .target = target,
                           .operation = operation_.get()};
   job.plan = detail::resize_plan{.rows = rows_, .columns = columns_, .transposed = transposed_};
   if (job.eighths != 8) job.plan.rows = rows_.scaled(job.eighths), job.plan.columns = columns_.scaled(job.eighths);
@@ -328,6 +339,6 @@ MILLRACE_INLINE void picture::render_alone(const detail::picture_job& job, scrat
   detail::render_pictures({&job, 1}, s);
 }
 
-}}  // namespace millrace
+}}   // namespace millrace
 
 #include <millrace/simd/precise_end.inc>

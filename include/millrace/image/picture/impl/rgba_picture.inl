@@ -23,7 +23,7 @@ MILLRACE_INLINE void divide_by_alpha(std::span<std::uint8_t> rgb, std::span<cons
     if (const unsigned a = alpha[i]; a != 0) rgb[i] = static_cast<std::uint8_t>(std::min(255U, rgb[i] * 255U / a));
 }
 
-}}  // namespace detail::rgba_pictures
+}}   // namespace detail::rgba_pictures
 
 MILLRACE_INLINE bool rgba_picture::is_resized() const noexcept {
   const auto keeps = [](const detail::plan_axis& axis) { return axis.denominator == 1 && axis.target == axis.length; };
@@ -96,4 +96,4 @@ MILLRACE_INLINE image rgba_picture::pixels() const {
   return pixels(own);
 }
 
-}}  // namespace millrace
+}}   // namespace millrace

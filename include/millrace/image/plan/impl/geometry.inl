@@ -74,8 +74,7 @@ MILLRACE_INLINE moved_points geometry::points(std::span<const point> all, const 
   for (const point& p : all) {
     double x = detail::edge_on(plan_.columns, p.x + to_edges), y = detail::edge_on(plan_.rows, p.y + to_edges);
     if (plan_.transposed) std::swap(x, y);
-    const bool inside =
-        x >= 0 && x < static_cast<double>(width()) && y >= 0 && y < static_cast<double>(height());
+    const bool inside = x >= 0 && x < static_cast<double>(width()) && y >= 0 && y < static_cast<double>(height());
     if (options.clamp) {
       x = std::clamp(x, to_edges, static_cast<double>(width()) - to_edges);
       y = std::clamp(y, to_edges, static_cast<double>(height()) - to_edges);
@@ -101,8 +100,7 @@ MILLRACE_INLINE plan_axis mirrored_axis(const plan_axis& axis, std::int64_t exte
 
 MILLRACE_INLINE double edge_on(const plan_axis& axis, double edge) noexcept {
   // Explicitly fused, because only some compilers would fuse it.
-  const double in_box =
-      __builtin_fma(edge, static_cast<double>(axis.denominator), -static_cast<double>(axis.begin));
+  const double in_box = __builtin_fma(edge, static_cast<double>(axis.denominator), -static_cast<double>(axis.begin));
   const double output = in_box * static_cast<double>(axis.target) / static_cast<double>(axis.length);
   const double offset = output - static_cast<double>(axis.first - axis.before);
   return axis.flipped ? static_cast<double>(axis.extent()) - offset : offset;
@@ -116,8 +114,8 @@ MILLRACE_INLINE shown_outputs nearest_pixels(const plan_axis& axis, padding_mode
     const std::int64_t position = (axis.flipped ? extent - 1 - k : k) - axis.before;
     const std::int64_t o = axis.first + padded_pixel(padding, position, axis.count);
     const std::int64_t pixel = (2 * axis.begin * axis.target + (2 * o + 1) * axis.length) / divisor;
-    pixels[static_cast<std::size_t>(k)] =
-        static_cast<std::uint32_t>(std::clamp(pixel, axis.clip_begin, axis.clip_end - 1));
+    pixels[static_cast<std::size_t>(k)] = static_cast<std::uint32_t>(
+        std::clamp(pixel, axis.clip_begin, axis.clip_end - 1));
   }
   if (padding != padding_mode::constant) return {.begin = 0, .end = pixels.size()};
   const auto in_extent = [extent](std::int64_t n) {
@@ -127,8 +125,8 @@ MILLRACE_INLINE shown_outputs nearest_pixels(const plan_axis& axis, padding_mode
   return {.begin = begin, .end = std::max(begin, in_extent(extent - (axis.flipped ? axis.before : axis.after)))};
 }
 
-}  // namespace detail
+}   // namespace detail
 
-}}  // namespace millrace
+}}   // namespace millrace
 
 #include <millrace/simd/precise_end.inc>

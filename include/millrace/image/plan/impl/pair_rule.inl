@@ -19,15 +19,14 @@ MILLRACE_INLINE pair_rule::pair_rule(const options& o) : options_(o) {
 MILLRACE_INLINE void pair_rule::check(const options& o) {
   const auto in_range = [](double value, double least, double most) { return value >= least && value <= most; };
   const auto refuse = [](const std::string& what, double got, const std::string& expected, const char* hint) {
-    throw setup_error("the " + what + " of mixed rows is out of range: got " + std::to_string(got) +
-                          ", expected " + expected,
-                      hint);
+    throw setup_error(
+        "the " + what + " of mixed rows is out of range: got " + std::to_string(got) + ", expected " + expected, hint);
   };
   for (const auto& [name, alpha] : {std::pair("mixup_alpha", o.mixup_alpha), std::pair("cutmix_alpha", o.cutmix_alpha)})
     if (alpha != 0 && !in_range(alpha, beta_draw::least_alpha, beta_draw::largest_alpha))
       refuse(name, alpha, "1/1024 to 1024, or 0 to disable", "Use the alpha of your recipe, such as 0.8");
-  for (const auto& [name, p] : {std::pair("switch_probability", o.switch_probability),
-                                std::pair("probability", o.probability)})
+  for (const auto& [name, p] :
+       {std::pair("switch_probability", o.switch_probability), std::pair("probability", o.probability)})
     if (!in_range(p, 0, 1)) refuse(name, p, "0 to 1", "Pass a probability");
   const auto [least, most] = o.cutmix_minmax;
   if (!in_range(least, 0, 1) || !in_range(most, least, 1))
@@ -91,6 +90,6 @@ MILLRACE_INLINE row_mix pair_rule::cut(rng& random, std::uint64_t share, picture
   return {.left = across.begin, .top = down.begin, .right = across.end, .bottom = down.end};
 }
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail
 
 #include <millrace/simd/precise_end.inc>

@@ -5,9 +5,7 @@
 
 #include <millrace/simd/precise_begin.inc>
 
-namespace millrace { inline namespace MILLRACE_ABI {
-
-namespace detail {
+namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 MILLRACE_INLINE crop_box random_crop_box(picture_size size, rng& random, const random_crop_options& options) {
   const fixed_crop_options o(options);
@@ -32,8 +30,8 @@ MILLRACE_INLINE crop_box random_crop_box(picture_size size, rng& random, const r
   return {.left = (width - w) / 2, .top = (height - h) / 2, .width = w, .height = h};
 }
 
-}  // namespace detail
+}   // namespace detail
 
-}}  // namespace millrace
+}}   // namespace millrace
 
 #include <millrace/simd/precise_end.inc>

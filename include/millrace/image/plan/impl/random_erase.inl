@@ -16,9 +16,9 @@ MILLRACE_INLINE void check_erase_options(const random_erase_options& o) {
                       hint);
   };
   if (!(o.probability >= 0 && o.probability <= 1))
-    throw setup_error("the probability of random_erase is out of range: got " + std::to_string(o.probability) +
-                          ", expected 0 to 1",
-                      "Pass a probability");
+    throw setup_error(
+        "the probability of random_erase is out of range: got " + std::to_string(o.probability) + ", expected 0 to 1",
+        "Pass a probability");
   if (!(o.scale_min > 0 && o.scale_min <= o.scale_max && o.scale_max <= 1))
     refuse("scale", o.scale_min, o.scale_max, "(0, 1]", "Pass fractions of the image's area, such as 0.02 and 0.33");
   if (!(o.ratio_min >= 1.0 / 1024 && o.ratio_min <= o.ratio_max && o.ratio_max <= 1024))
@@ -28,8 +28,10 @@ MILLRACE_INLINE void check_erase_options(const random_erase_options& o) {
 MILLRACE_INLINE erased_box random_erase_box(picture_size size, rng& random, const random_erase_options& options) {
   check_erase_options(options);
   if (!random.chance(options.probability)) return {};
-  const fixed_crop_options o({.scale_min = options.scale_min, .scale_max = options.scale_max,
-                              .ratio_min = options.ratio_min, .ratio_max = options.ratio_max});
+  const fixed_crop_options o({.scale_min = options.scale_min,
+                              .scale_max = options.scale_max,
+                              .ratio_min = options.ratio_min,
+                              .ratio_max = options.ratio_max});
   for (int attempt = 0; attempt < 10; ++attempt) {
     const auto share = static_cast<std::uint64_t>(fixed_between(random, o.scale_min, o.scale_max));
     const std::int64_t log_ratio = fixed_between(random, o.log_ratio_min, o.log_ratio_max);
@@ -46,6 +48,6 @@ MILLRACE_INLINE erased_box random_erase_box(picture_size size, rng& random, cons
   return {};
 }
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail
 
 #include <millrace/simd/precise_end.inc>

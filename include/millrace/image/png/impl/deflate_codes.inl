@@ -203,4 +203,4 @@ MILLRACE_INLINE bool deflate_length_code::build(std::span<const std::uint8_t> le
   return true;
 }
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail

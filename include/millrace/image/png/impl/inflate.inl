@@ -120,8 +120,8 @@ MILLRACE_INLINE inflate_status inflater::copy_stored() noexcept {
     state_.bits = 0;
     state_.count = 0;
     if (state_.in == state_.in_end && !fetch()) return inflate_status::cut_short;
-    const std::size_t now = std::min({std::size_t{stored_bytes_}, state_.input_bytes(),
-                                      static_cast<std::size_t>(state_.limit - state_.out)});
+    const std::size_t now = std::min(
+        {std::size_t{stored_bytes_}, state_.input_bytes(), static_cast<std::size_t>(state_.limit - state_.out)});
     std::memcpy(state_.out, state_.in, now);
     state_.out += now;
     state_.in += now;
@@ -241,4 +241,4 @@ MILLRACE_INLINE void inflater::refill() noexcept {
   }
 }
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail

@@ -25,7 +25,8 @@ class rows final : public row_decoder {
   void open(const picture_job& job, bool with_alpha) override {
     const auto background = background_of(job.format_options);
     options_ = png_pixel_options{.layout = with_alpha ? png_layout::rgba : png_layout::rgbx,
-                                 .composite = background.has_value(), .background = background.value_or(rgb_color{})};
+                                 .composite = background.has_value(),
+                                 .background = background.value_or(rgb_color{})};
     decoder_.open(*job.data, {.max_pixels = job.options->limits.max_pixels});
   }
 
@@ -57,7 +58,9 @@ MILLRACE_INLINE picture_file read(const bytes& data, const png_options& options)
     throw_bad_png("the PNG is too large: got " + std::to_string(header.width) + " x " + std::to_string(header.height) +
                       " pixels, expected at most " + std::to_string(longest) + " per side",
                   "Cut the image into tiles before packing");
-  picture_file file{.format = &format, .header = {}, .options = {.limits = options.limits},
+  picture_file file{.format = &format,
+                    .header = {},
+                    .options = {.limits = options.limits},
                     .format_options = number_of(options.background)};
   file.header.width = header.width;
   file.header.height = header.height;
@@ -67,7 +70,7 @@ MILLRACE_INLINE picture_file read(const bytes& data, const png_options& options)
   return file;
 }
 
-}}  // namespace detail::png_files
+}}   // namespace detail::png_files
 
 MILLRACE_INLINE bool detail::is_png(std::span<const std::byte> file) noexcept {
   // The rest of the signature shows how a file was damaged.
@@ -85,4 +88,4 @@ MILLRACE_INLINE picture png(bytes data, const png_options& options) {
   return {std::move(data), file};
 }
 
-}}  // namespace millrace
+}}   // namespace millrace

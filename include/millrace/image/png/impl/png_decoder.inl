@@ -99,4 +99,4 @@ MILLRACE_INLINE void png_decoder::decode_pass(unsigned number, std::uint8_t* to)
   }
 }
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail

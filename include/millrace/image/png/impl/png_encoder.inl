@@ -73,7 +73,7 @@ MILLRACE_INLINE void png_writer::store(std::span<const std::uint8_t> bytes) {
   }
 }
 
-}  // namespace detail
+}   // namespace detail
 
 MILLRACE_INLINE std::vector<std::byte> encode_png(const image& pixels) {
   constexpr std::size_t most = 2'147'483'647;   // limit of PNG for a side and for the bytes of a chunk
@@ -87,4 +87,4 @@ MILLRACE_INLINE std::vector<std::byte> encode_png(const image& pixels) {
   return detail::png_writer().write(pixels);
 }
 
-}}  // namespace millrace
+}}   // namespace millrace

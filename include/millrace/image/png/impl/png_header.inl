@@ -51,14 +51,12 @@ MILLRACE_INLINE void throw_bad_png(std::string message, std::string hint) {
 
 MILLRACE_INLINE std::string png_crc_text(const png_chunk& chunk) {
   return "the PNG's chunk " + std::string(chunk.name) + " at byte " + std::to_string(chunk.at) +
-         " has a wrong CRC: got " + hex(chunk.computed_crc(), 8) + ", expected " +
-         hex(chunk.stored_crc, 8);
+         " has a wrong CRC: got " + hex(chunk.computed_crc(), 8) + ", expected " + hex(chunk.stored_crc, 8);
 }
 
 MILLRACE_INLINE void check_png_chunk(const png_chunk& chunk, bool check_sums) {
-  const bool letters = std::all_of(chunk.name.begin(), chunk.name.end(), [](char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
-  });
+  const bool letters = std::all_of(chunk.name.begin(), chunk.name.end(),
+                                   [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); });
   if (!letters)
     throw_bad_png("the PNG has a chunk at byte " + std::to_string(chunk.at) + " with an invalid name: got '" +
                   printable(chunk.name) + "'");
@@ -69,7 +67,8 @@ MILLRACE_INLINE void check_png_chunk(const png_chunk& chunk, bool check_sums) {
 
 [[noreturn]] MILLRACE_INLINE void throw_unknown_png_chunk(const png_chunk& chunk) {
   throw_bad_png("the PNG has the critical chunk " + std::string(chunk.name) + " at byte " + std::to_string(chunk.at) +
-                ", which this decoder does not support", "Convert the file to a standard PNG");
+                    ", which this decoder does not support",
+                "Convert the file to a standard PNG");
 }
 
 /// Reads IHDR.
@@ -87,12 +86,13 @@ MILLRACE_INLINE png_header read_png_ihdr(std::span<const std::byte> data, const 
   if (header.width < 1 || header.height < 1 || header.width > png_max_bytes || header.height > png_max_bytes)
     throw_bad_png("the PNG's IHDR declares invalid sides: got " + size + ", expected 1 to " +
                   std::to_string(png_max_bytes) + " per side");
-  const unsigned depths = byte(9) == 0 ? 0x1'0116U : byte(9) == 3 ? 0x116U :
-                          byte(9) == 2 || byte(9) == 4 || byte(9) == 6 ? 0x1'0100U : 0U;   // a bit for each
+  const unsigned depths = byte(9) == 0                                   ? 0x1'0116U
+                          : byte(9) == 3                                 ? 0x116U
+                          : byte(9) == 2 || byte(9) == 4 || byte(9) == 6 ? 0x1'0100U
+                                                                         : 0U;   // a bit for each
   if (header.depth > 16 || (depths >> header.depth & 1) == 0)
     throw_bad_png("the PNG's IHDR declares an invalid pixel format: got color type " + std::to_string(byte(9)) +
-                  " with " + std::to_string(byte(8)) +
-                  " bits per sample, expected a combination that PNG defines");
+                  " with " + std::to_string(byte(8)) + " bits per sample, expected a combination that PNG defines");
   if (byte(10) != 0 || byte(11) != 0 || byte(12) > 1)
     throw_bad_png("the PNG's IHDR declares an unknown method: got compression " + std::to_string(byte(10)) +
                   ", filter " + std::to_string(byte(11)) + ", interlace " + std::to_string(byte(12)) +
@@ -102,8 +102,8 @@ MILLRACE_INLINE png_header read_png_ihdr(std::span<const std::byte> data, const 
   constexpr std::uint64_t pixel_limit = std::uint64_t{1} << 44;
   const std::uint64_t pixels = std::uint64_t{header.width} * header.height;
   if (pixels > std::min(limits.max_pixels, pixel_limit))
-    throw_bad_png("the PNG's header declares too many pixels: got " + size + ", expected at most max_pixels = " +
-                      std::to_string(limits.max_pixels),
+    throw_bad_png("the PNG's header declares too many pixels: got " + size +
+                      ", expected at most max_pixels = " + std::to_string(limits.max_pixels),
                   "Raise max_pixels if you expect images of this size");
   return header;
 }
@@ -126,14 +126,14 @@ MILLRACE_INLINE png_header read_png_header(std::span<const std::byte> file, cons
     for (const std::byte b : file.first(std::min(file.size(), png_signature.size())))
       (start += ' ') += hex(std::to_integer<unsigned>(b), 2);
     throw_bad_png("a PNG begins with 89 50 4e 47 0d 0a 1a 0a, but these " + std::to_string(file.size()) + " bytes" +
-                  (start.empty() ? "" : " begin with" + start), other);
+                      (start.empty() ? "" : " begin with" + start),
+                  other);
   }
   png_header header;
   bool palette = false;
   for (std::size_t at = png_signature.size();;) {
     const auto chunk = png_chunk_at(file, at);
-    if (!chunk)
-      throw_bad_png("the PNG ends after " + std::to_string(file.size()) + " bytes, before its image data");
+    if (!chunk) throw_bad_png("the PNG ends after " + std::to_string(file.size()) + " bytes, before its image data");
     const bool first = at == png_signature.size();
     // Truncated image data may still have rows.
     if (!first && chunk->name == "IDAT") {
@@ -199,4 +199,4 @@ MILLRACE_INLINE void png_image_data::check_remaining_chunks() {
                 " bytes, after its last row and before its IEND");
 }
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail

@@ -32,10 +32,10 @@ MILLRACE_INLINE void png_pixels::choose(std::size_t left, std::size_t count) {
 MILLRACE_INLINE void png_pixels::check_transparency(std::size_t least, std::size_t most) const {
   const std::size_t bytes = header_.transparency.size();
   if (header_.transparency_intact && bytes >= least && bytes <= most) return;
-  throw_bad_png(!header_.transparency_intact ? "the PNG's tRNS (transparency) has a wrong CRC" :
-                    "the PNG's tRNS has the wrong size: got " + std::to_string(bytes) + " bytes, expected " +
-                        std::to_string(least) +
-                        (least == most ? "" : " to " + std::to_string(most)),
+  throw_bad_png(!header_.transparency_intact
+                    ? "the PNG's tRNS (transparency) has a wrong CRC"
+                    : "the PNG's tRNS has the wrong size: got " + std::to_string(bytes) + " bytes, expected " +
+                          std::to_string(least) + (least == most ? "" : " to " + std::to_string(most)),
                 "Fetch the file again, or drop the alpha channel");
 }
 
@@ -85,8 +85,7 @@ MILLRACE_INLINE png_pixels::pixel png_pixels::blended(pixel p) const noexcept {
 }
 
 MILLRACE_INLINE bool png_pixels::transparent(const std::uint8_t* sample) const noexcept {
-  return has_transparent_color_ &&
-         std::memcmp(sample, transparent_color_.data(), header_.filter_bytes()) == 0;
+  return has_transparent_color_ && std::memcmp(sample, transparent_color_.data(), header_.filter_bytes()) == 0;
 }
 
 /// Writes four bytes for each pixel. If pixels have three bytes, the next pixel overwrites the fourth.
@@ -115,8 +114,10 @@ MILLRACE_INLINE const std::uint8_t* png_pixels::unpacked(const std::uint8_t* sto
     // Copies of the byte are masked, so that each retains the bits of one sample, and shifted down.
     if (depth == 4) put(byte >> 4 | (byte & 15) << 8, 2);
     else if (depth == 2) put(byte >> 6 | (byte >> 4 & 3) << 8 | (byte >> 2 & 3) << 16 | (byte & 3) << 24, 4);
-    else put(((byte * 0x0101'0101'0101'0101U & 0x0102'0408'1020'4080U) + 0x7f7f'7f7f'7f7f'7f7fU) >> 7 &
-                 0x0101'0101'0101'0101U, 8);
+    else
+      put(((byte * 0x0101'0101'0101'0101U & 0x0102'0408'1020'4080U) + 0x7f7f'7f7f'7f7f'7f7fU) >> 7 &
+              0x0101'0101'0101'0101U,
+          8);
   }
   return samples_.data() + left_ % in_byte;
 }
@@ -163,4 +164,4 @@ MILLRACE_INLINE const std::uint8_t* png_pixels::convert(const std::uint8_t* stor
   return memory;
 }
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail

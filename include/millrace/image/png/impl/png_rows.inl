@@ -86,8 +86,8 @@ MILLRACE_INLINE void png_rows::unfilter_next_rows() {
     filtered_row rows[unfilter::max_rows];
     for (std::size_t k = 0; k < count; ++k) {
       std::uint8_t* const to = next_unfiltered_row();
-      rows[k] = filtered_row{.from = filtered(k), .above = k == 0 ? above_ : ready_[k - 1], .to = to,
-                             .bytes = part_.row_bytes};
+      rows[k] = filtered_row{
+          .from = filtered(k), .above = k == 0 ? above_ : ready_[k - 1], .to = to, .bytes = part_.row_bytes};
       ready_[k] = to;
     }
     if (count > 1) undo_.paeth_rows({rows, count});
@@ -155,4 +155,4 @@ MILLRACE_INLINE void png_rows::check_end() {
     throw_bad_png("the PNG's compressed data is damaged after its last row: got " + std::string(describe(last)));
 }
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail

@@ -48,7 +48,7 @@ class reader {
   std::size_t at_ = 2;   // after "P5"
 };
 
-}  // namespace pnm_headers
+}   // namespace pnm_headers
 
 MILLRACE_INLINE std::optional<pnm_header> read_pnm_header(std::span<const std::byte> file) noexcept {
   if (file.size() < 2 || file[0] != std::byte{'P'}) return std::nullopt;
@@ -135,22 +135,21 @@ MILLRACE_INLINE void render(std::span<const picture_job> jobs, scratch& s) {
 
 inline constexpr picture_format format{.name = "pnm", .render = render};
 
-}  // namespace pnm_files
+}   // namespace pnm_files
 
 MILLRACE_INLINE bool is_pnm(std::span<const std::byte> file) noexcept {
   return file.size() > 2 && file[0] == std::byte{'P'} && (file[1] == std::byte{'5'} || file[1] == std::byte{'6'});
 }
 
-}  // namespace detail
+}   // namespace detail
 
 MILLRACE_INLINE picture pnm(bytes data, const pnm_options& options) {
   const detail::pnm_header header = detail::pnm_files::read_header(data);
-  detail::picture_file file{.format = &detail::pnm_files::format, .header = {},
-                            .options = {.limits = options.limits}};
+  detail::picture_file file{.format = &detail::pnm_files::format, .header = {}, .options = {.limits = options.limits}};
   file.header.width = header.width;
   file.header.height = header.height;
   file.header.components = static_cast<int>(header.channels);
   return {std::move(data), file};
 }
 
-}}  // namespace millrace
+}}   // namespace millrace

@@ -35,4 +35,4 @@ MILLRACE_INLINE picture_group::picture_group() = default;
 
 MILLRACE_INLINE picture_group::~picture_group() = default;
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail

@@ -75,8 +75,10 @@ MILLRACE_INLINE bool decode_shared(std::span<const picture_job* const> jobs, row
   bool with_alpha = false;
   for (const picture_job* job : jobs) {
     const plane_box box = resize_source_box(job->plan, size);
-    all = plane_box{.left = std::min(all.left, box.left), .top = std::min(all.top, box.top),
-                    .right = std::max(all.right, box.right), .bottom = std::max(all.bottom, box.bottom)};
+    all = plane_box{.left = std::min(all.left, box.left),
+                    .top = std::min(all.top, box.top),
+                    .right = std::max(all.right, box.right),
+                    .bottom = std::max(all.bottom, box.bottom)};
     with_alpha = with_alpha || job->alpha != alpha_use::ignored;
   }
   if (!buffered_rows::fits(all)) return false;
@@ -93,8 +95,10 @@ MILLRACE_INLINE bool decode_shared(std::span<const picture_job* const> jobs, row
 MILLRACE_INLINE void render_rows(const picture_job& job, pixel_rows& rows, scratch& s) {
   auto& [resizer, finisher] = s.get<row_renderer>();
   resizer.start({.plan = job.plan, .fast = false, .target = finisher.target_of(job)});
-  const plane_box box{.left = resizer.columns().source_begin(), .top = resizer.rows().source_begin(),
-                      .right = resizer.columns().source_end(), .bottom = resizer.rows().source_end()};
+  const plane_box box{.left = resizer.columns().source_begin(),
+                      .top = resizer.rows().source_begin(),
+                      .right = resizer.columns().source_end(),
+                      .bottom = resizer.rows().source_end()};
   rows.start(box);
   resizer.set_source(box.left, box.right - box.left);
   while (resizer.wants_rows()) {
@@ -135,4 +139,4 @@ MILLRACE_INLINE void render_each(std::span<const picture_job> jobs, row_decoder&
   s.count(text_of(event_name::shared), shared);
 }
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail

@@ -16,13 +16,15 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 namespace row_finishing {
 
 MILLRACE_INLINE std::size_t height_of(const picture_job& job) noexcept {
-  return static_cast<std::size_t>(job.padding ? job.padding->down.size()
-                                  : job.plan.transposed ? job.plan.columns.count : job.plan.rows.count);
+  return static_cast<std::size_t>(job.padding           ? job.padding->down.size()
+                                  : job.plan.transposed ? job.plan.columns.count
+                                                        : job.plan.rows.count);
 }
 
 MILLRACE_INLINE std::size_t width_of(const picture_job& job) noexcept {
-  return static_cast<std::size_t>(job.padding ? job.padding->across.size()
-                                  : job.plan.transposed ? job.plan.rows.count : job.plan.columns.count);
+  return static_cast<std::size_t>(job.padding           ? job.padding->across.size()
+                                  : job.plan.transposed ? job.plan.rows.count
+                                                        : job.plan.columns.count);
 }
 
 /// Returns whether the image is rendered into its place among the padding.
@@ -96,7 +98,7 @@ void write_numbers(const rgb_row& from, const pixel_target& to) noexcept {
   }
 }
 
-}  // namespace row_finishing
+}   // namespace row_finishing
 
 MILLRACE_INLINE pixel_target row_finisher::target_of(const picture_job& job) {
   pixel_target target = job.target;
@@ -136,6 +138,6 @@ MILLRACE_INLINE void row_finisher::finish(const picture_job& job, scratch& s) {
   else row_finishing::write_numbers<bf16>(row, job.target);
 }
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail
 
 #include <millrace/simd/precise_end.inc>

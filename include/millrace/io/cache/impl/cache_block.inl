@@ -37,10 +37,16 @@ MILLRACE_INLINE std::string bytes_of_head(const cache_block_head& head) {
   const std::string& version = head.object.identity.version;
   std::size_t bytes = cache_head_numbers * 8 + name.size() + version.size() + head.checksums.size() * 4;
   bytes = (bytes + cache_page_bytes - 1) / cache_page_bytes * cache_page_bytes;
-  std::uint64_t numbers[cache_head_numbers] = {
-      cache_block_magic, bytes,           0,
-      head.number,       head.block_bytes, head.chunk_bytes,
-      head.data_bytes,   head.object.identity.size_bytes, name.size(), version.size()};
+  std::uint64_t numbers[cache_head_numbers] = {cache_block_magic,
+                                               bytes,
+                                               0,
+                                               head.number,
+                                               head.block_bytes,
+                                               head.chunk_bytes,
+                                               head.data_bytes,
+                                               head.object.identity.size_bytes,
+                                               name.size(),
+                                               version.size()};
   std::string text(bytes, '\0');
   char* at = text.data() + sizeof numbers;
   std::memcpy(text.data(), numbers, sizeof numbers);
@@ -63,9 +69,9 @@ MILLRACE_INLINE std::vector<std::uint32_t> checksums_of_chunks(std::span<const s
 /// Returns the head of a file. Returns nothing if the head is damaged, or the size of the file does not match the head.
 MILLRACE_INLINE std::optional<cache_block_head> head_of_file(int file, std::uint64_t& data_at) {
   std::uint64_t numbers[cache_head_numbers];
-  struct ::stat status {};
-  if (posix_files::stat_open(file, status) != 0 ||
-      !read_exactly(file, 0, std::as_writable_bytes(std::span(numbers))) || numbers[0] != cache_block_magic)
+  struct ::stat status{};
+  if (posix_files::stat_open(file, status) != 0 || !read_exactly(file, 0, std::as_writable_bytes(std::span(numbers))) ||
+      numbers[0] != cache_block_magic)
     return std::nullopt;
   const std::uint64_t bytes = numbers[1], chunk_bytes = numbers[5], data_bytes = numbers[6];
   const std::uint64_t name = numbers[8], version = numbers[9];
@@ -80,11 +86,14 @@ MILLRACE_INLINE std::optional<cache_block_head> head_of_file(int file, std::uint
       sizeof numbers + name + version + chunks * 4 > bytes ||
       static_cast<std::uint64_t>(status.st_size) != bytes + data_bytes)
     return std::nullopt;
-  cache_block_head head{.object = {.name = text.substr(sizeof numbers, name),
-                                   .identity = {.size_bytes = numbers[7],
-                                                .version = text.substr(sizeof numbers + name, version)}},
-                        .number = numbers[3], .block_bytes = numbers[4], .chunk_bytes = chunk_bytes,
-                        .data_bytes = data_bytes, .checksums = std::vector<std::uint32_t>(chunks)};
+  cache_block_head head{
+      .object = {.name = text.substr(sizeof numbers, name),
+                 .identity = {.size_bytes = numbers[7], .version = text.substr(sizeof numbers + name, version)}},
+      .number = numbers[3],
+      .block_bytes = numbers[4],
+      .chunk_bytes = chunk_bytes,
+      .data_bytes = data_bytes,
+      .checksums = std::vector<std::uint32_t>(chunks)};
   std::memcpy(head.checksums.data(), text.data() + sizeof numbers + name + version, chunks * 4);
   data_at = bytes;
   return head;
@@ -160,4 +169,4 @@ MILLRACE_INLINE cache_block open_cache_block(const std::string& path) {
   return cache_block(std::move(file));
 }
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail

@@ -15,7 +15,7 @@ namespace millrace { inline namespace MILLRACE_ABI {
 
 MILLRACE_INLINE cache_contents contents_of_cache(const std::string& folder, bool check) {
   const std::string root = detail::cache_root(folder);
-  struct ::stat status {};
+  struct ::stat status{};
   if (::lstat(root.c_str(), &status) != 0 || !S_ISDIR(status.st_mode))
     throw setup_error("'" + printable(folder) + "' does not contain a cache of this user",
                       "Pass the folder that cache_options::folder names");
@@ -48,4 +48,4 @@ MILLRACE_INLINE cache_contents contents_of_cache(const std::string& folder, bool
   return contents;
 }
 
-}}  // namespace millrace
+}}   // namespace millrace

@@ -29,8 +29,12 @@ MILLRACE_INLINE std::uint64_t cache_folder::block_bytes(const cached_object& obj
 MILLRACE_INLINE cache_block_head cache_folder::head_of(const cached_object& object, std::uint64_t number) const {
   const std::uint64_t bytes = block_bytes(object, number);
   const std::uint64_t chunks = (bytes + layout_.chunk_bytes - 1) / layout_.chunk_bytes;
-  return {.object = object, .number = number, .block_bytes = layout_.block_bytes, .chunk_bytes = layout_.chunk_bytes,
-          .data_bytes = bytes, .checksums = std::vector<std::uint32_t>(chunks)};
+  return {.object = object,
+          .number = number,
+          .block_bytes = layout_.block_bytes,
+          .chunk_bytes = layout_.chunk_bytes,
+          .data_bytes = bytes,
+          .checksums = std::vector<std::uint32_t>(chunks)};
 }
 
 MILLRACE_INLINE bool cache_folder::has(const cached_object& object, std::uint64_t number) const {
@@ -45,7 +49,7 @@ MILLRACE_INLINE cache_block cache_folder::open(const cached_object& object, std:
     return {};
   }
   if (!block.belongs_to(object, number, layout_)) return {};
-  struct ::stat status {};
+  struct ::stat status{};
   // Random reads open the same blocks repeatedly. Therefore the time of a block is updated at most once per second.
   if (posix_files::stat_open(block.file(), status) == 0 &&
       read_clock_ns(CLOCK_REALTIME) - modified_ns(status) > 1'000'000'000)
@@ -77,7 +81,7 @@ MILLRACE_INLINE unique_fd cache_folder::open_part(const std::string& path) {
 MILLRACE_INLINE cache_turn cache_folder::acquire_turn(const cached_object& object, std::uint64_t number, bool waits) {
   const std::string path = path_of(object, number), part = path + ".part";
   const std::uint64_t until = steady_now_ns() + wait_ns_;
-  struct ::stat status {};
+  struct ::stat status{};
   bool waited = false;
   for (std::int64_t pause_ns = 1'000'000;;) {
     if (ledger_.is_paused()) {
@@ -126,7 +130,7 @@ MILLRACE_INLINE int write_exactly(int file, std::uint64_t offset_bytes, std::spa
 }
 
 MILLRACE_INLINE bool cache_folder::store(cache_turn& turn, const cached_object& object, std::uint64_t number,
-                                        std::span<const std::byte> data) {
+                                         std::span<const std::byte> data) {
   cache_block_head head = head_of(object, number);
   head.checksums = checksums_of_chunks(data, layout_.chunk_bytes);
   const std::string text = bytes_of_head(head);
@@ -143,4 +147,4 @@ MILLRACE_INLINE bool cache_folder::store(cache_turn& turn, const cached_object& 
   return true;
 }
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail

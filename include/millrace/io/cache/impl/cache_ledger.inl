@@ -54,12 +54,12 @@ MILLRACE_INLINE std::vector<cache_entry> list_cache(const std::string& root) {
     const std::unique_ptr<DIR, decltype(close)> opened(::opendir(folder.c_str()), close);
     while (const dirent* const item = opened ? ::readdir(opened.get()) : nullptr) {
       const auto name = parse_cache_file(item->d_name);
-      struct ::stat status {};
+      struct ::stat status{};
       if (!name || name->object >> 56 != bucket ||
-          ::fstatat(::dirfd(opened.get()), item->d_name, &status, AT_SYMLINK_NOFOLLOW) != 0 ||
-          !S_ISREG(status.st_mode))
+          ::fstatat(::dirfd(opened.get()), item->d_name, &status, AT_SYMLINK_NOFOLLOW) != 0 || !S_ISREG(status.st_mode))
         continue;
-      entries.push_back({.path = folder + item->d_name, .name = *name,
+      entries.push_back({.path = folder + item->d_name,
+                         .name = *name,
                          .bytes = disk_bytes(static_cast<std::uint64_t>(status.st_size)),
                          .used_ns = modified_ns(status)});
     }
@@ -72,7 +72,7 @@ MILLRACE_INLINE std::string cache_root(const std::string& folder) {
 }
 
 MILLRACE_INLINE bool is_same_file(const std::string& path, int file) noexcept {
-  struct ::stat named {}, opened {};
+  struct ::stat named{}, opened{};
   return posix_files::stat_path(path.c_str(), named) == 0 && posix_files::stat_open(file, opened) == 0 &&
          named.st_ino == opened.st_ino && named.st_dev == opened.st_dev;
 }
@@ -106,8 +106,10 @@ MILLRACE_INLINE cache_ledger::scoped_lock::~scoped_lock() {
 }
 
 MILLRACE_INLINE cache_ledger::cache_ledger(const cache_options& o, cache_counts& counts)
-    : root_(cache_root(o.folder)), limit_bytes_(o.bytes.value_or(~std::uint64_t{0})),
-      keep_free_share_(o.keep_free_share), counts_(counts) {
+    : root_(cache_root(o.folder)),
+      limit_bytes_(o.bytes.value_or(~std::uint64_t{0})),
+      keep_free_share_(o.keep_free_share),
+      counts_(counts) {
   try {
     create_folders(o.folder);
     usable_ = create_root();
@@ -121,7 +123,7 @@ MILLRACE_INLINE cache_ledger::cache_ledger(const cache_options& o, cache_counts&
 }
 
 MILLRACE_INLINE bool cache_ledger::create_root() {
-  struct ::stat status {};
+  struct ::stat status{};
   const auto fails = [&](const char* problem) {
     report_failure(problem, errno);
     return false;
@@ -176,7 +178,7 @@ MILLRACE_INLINE std::uint64_t cache_ledger::used_bytes() {
 
 MILLRACE_INLINE std::uint64_t cache_ledger::excess(std::uint64_t used, std::uint64_t needed) const noexcept {
   const std::uint64_t over = used + needed > limit_bytes_ ? used + needed - limit_bytes_ : 0;
-  struct ::statvfs disk {};
+  struct ::statvfs disk{};
   if (::fstatvfs(file_.get(), &disk) != 0) return over;
   const auto free = static_cast<std::uint64_t>(disk.f_bavail) * disk.f_frsize;
   const auto keep = static_cast<std::uint64_t>(keep_free_share_ * static_cast<double>(disk.f_blocks) *
@@ -240,7 +242,7 @@ MILLRACE_INLINE bool cache_ledger::reserve(int file, std::uint64_t bytes) {
     return false;
   }
   const scoped_lock lock(*this, lock_patience_ns);
-  struct ::stat status {};
+  struct ::stat status{};
   if (!lock || posix_files::stat_open(file, status) != 0) return false;
   // If a process was killed while it wrote this part, it had already added its bytes to the sum.
   const std::uint64_t abandoned = disk_bytes(static_cast<std::uint64_t>(status.st_size)), needed = disk_bytes(bytes);
@@ -268,7 +270,7 @@ MILLRACE_INLINE bool cache_ledger::reserve(int file, std::uint64_t bytes) {
 MILLRACE_INLINE bool cache_ledger::publish(const std::string& part, const std::string& path) {
   const scoped_lock lock(*this, lock_patience_ns);
   if (!lock) return false;
-  struct ::stat replaced {};
+  struct ::stat replaced{};
   const bool replaces = posix_files::stat_path(path.c_str(), replaced) == 0;
   if (posix_files::rename(part.c_str(), path.c_str()) != 0) {
     report_failure("cannot rename a file", errno);
@@ -281,11 +283,11 @@ MILLRACE_INLINE bool cache_ledger::publish(const std::string& part, const std::s
 
 MILLRACE_INLINE void cache_ledger::remove(const std::string& path, int file) {
   const scoped_lock lock(*this, lock_patience_ns);
-  struct ::stat status {};
+  struct ::stat status{};
   if (posix_files::stat_open(file, status) != 0 || !is_same_file(path, file) || posix_files::unlink(path.c_str()) != 0)
     return;
   if (const auto used = lock ? read_used() : std::nullopt)
     write_used(*used - std::min(*used, disk_bytes(static_cast<std::uint64_t>(status.st_size))));
 }
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail

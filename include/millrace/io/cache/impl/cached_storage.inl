@@ -139,8 +139,7 @@ MILLRACE_INLINE void cached_file::will_read(std::span<const byte_range> ranges) 
       if (core_->folder.has(object_, n)) continue;
       if (!missing.empty() && missing.back().offset_bytes + missing.back().size_bytes == n * bytes)
         missing.back().size_bytes += bytes;
-      else
-        missing.push_back({n * bytes, bytes});
+      else missing.push_back({n * bytes, bytes});
     }
   }
   if (!missing.empty() || below_) try {
@@ -200,9 +199,9 @@ MILLRACE_INLINE cached_storage::cached_storage(std::shared_ptr<storage_interface
     throw setup_error("keep_free_share is out of range: got " + std::to_string(o.keep_free_share) + ", expected 0 to 1",
                       "Use for example 0.05, which keeps 5 % of the file system free");
   if (o.wait_limit.count() < 0)
-    throw setup_error("wait_limit is out of range: got " + std::to_string(o.wait_limit.count()) +
-                          " ns, expected at least 0",
-                      "Use for example 30 s, which is enough for 8 MiB over most networks");
+    throw setup_error(
+        "wait_limit is out of range: got " + std::to_string(o.wait_limit.count()) + " ns, expected at least 0",
+        "Use for example 30 s, which is enough for 8 MiB over most networks");
   core_ = std::make_shared<cache_core>(std::move(below), o, layout);
 }
 
@@ -254,4 +253,4 @@ MILLRACE_INLINE void cached_storage::fetch_ahead() {
     }
 }
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail

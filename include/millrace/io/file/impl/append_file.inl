@@ -25,7 +25,7 @@ MILLRACE_RARE void throw_file_error(const std::string& problem, const std::strin
 MILLRACE_RARE void create_folders(const std::string& path) {
   for (std::size_t end = path.find('/', 1);; end = path.find('/', end + 1)) {
     const std::string part = path.substr(0, end);
-    struct stat status {};
+    struct stat status{};
     if (::mkdir(part.c_str(), 0777) != 0 && (::stat(part.c_str(), &status) != 0 || !S_ISDIR(status.st_mode)))
       throw_file_error("cannot create the folder", part, errno == 0 ? ENOTDIR : errno);
     if (end == std::string::npos) return;
@@ -43,7 +43,7 @@ MILLRACE_RARE append_file::append_file(append_file_options options) : path_(std:
 }
 
 MILLRACE_RARE std::uint64_t append_file::size_bytes() const {
-  struct stat status {};
+  struct stat status{};
   if (::fstat(file_.get(), &status) != 0) throw_file_error("cannot get the size of", path_, errno);
   return static_cast<std::uint64_t>(status.st_size);
 }
@@ -67,8 +67,7 @@ MILLRACE_RARE std::string append_file::read(std::uint64_t from, std::size_t size
   std::string buffer(size_bytes, '\0');
   std::size_t done = 0;
   while (done < buffer.size()) {
-    const ssize_t n =
-        ::pread(file_.get(), buffer.data() + done, buffer.size() - done, static_cast<off_t>(from + done));
+    const ssize_t n = ::pread(file_.get(), buffer.data() + done, buffer.size() - done, static_cast<off_t>(from + done));
     if (n > 0) done += static_cast<std::size_t>(n);
     else if (n == 0 || errno != EINTR) throw_file_error("cannot read", path_, n == 0 ? EIO : errno);
   }
@@ -103,4 +102,4 @@ MILLRACE_RARE void append_file::sync_name() const {
     throw_file_error("cannot flush to disk the folder entry of", path_, EIO);
 }
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail

@@ -31,7 +31,9 @@ MILLRACE_RARE atomic_file<Files>::atomic_file(std::string path, Files files, con
 }
 
 template <class Files>
-MILLRACE_RARE atomic_file<Files>::~atomic_file() { abandon(); }
+MILLRACE_RARE atomic_file<Files>::~atomic_file() {
+  abandon();
+}
 
 template <class Files>
 MILLRACE_RARE void atomic_file<Files>::append(std::span<const std::byte> data) {
@@ -42,7 +44,9 @@ MILLRACE_RARE void atomic_file<Files>::append(std::span<const std::byte> data) {
 }
 
 template <class Files>
-MILLRACE_RARE void atomic_file<Files>::append(std::string_view text) { append(bytes_of(text)); }
+MILLRACE_RARE void atomic_file<Files>::append(std::string_view text) {
+  append(bytes_of(text));
+}
 
 template <class Files>
 MILLRACE_RARE void atomic_file<Files>::commit() {
@@ -66,7 +70,7 @@ MILLRACE_RARE void atomic_file<Files>::publish() {
 
 template <class Files>
 MILLRACE_RARE bool atomic_file<Files>::is_mine() const {
-  struct ::stat status {};
+  struct ::stat status{};
   if (files_.try_lock(file_) != 0) return errno != EWOULDBLOCK;
   return files_.stat_open(file_, status) != 0 || status.st_nlink > 0;
 }
@@ -109,15 +113,15 @@ template <class Files>
 MILLRACE_RARE void atomic_file<Files>::fail(std::string_view problem, int reason) {
   abandon();
   const bool is_shard = std::string_view(stage_) == "write_shards";
-  throw io_error(std::string(problem) + (is_shard ? " the file: " : " the file '" + printable(path_) + "': ") +
-                     reason_of(reason),
-                 reason == ENOSPC || reason == EDQUOT ? "Free some space, or write somewhere else"
-                                                      : "Check that the folder exists and is writable",
-                 {.stage = stage_, .shard = is_shard ? path_ : std::string()});
+  throw io_error(
+      std::string(problem) + (is_shard ? " the file: " : " the file '" + printable(path_) + "': ") + reason_of(reason),
+      reason == ENOSPC || reason == EDQUOT ? "Free some space, or write somewhere else"
+                                           : "Check that the folder exists and is writable",
+      {.stage = stage_, .shard = is_shard ? path_ : std::string()});
 }
 
 #ifdef MILLRACE_COMPILED
 template class atomic_file<posix_files>;
 #endif
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail

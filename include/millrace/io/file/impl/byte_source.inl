@@ -3,9 +3,7 @@
 
 #include <millrace/io/file/byte_source.hpp>
 
-namespace millrace { inline namespace MILLRACE_ABI {
-
-namespace detail {
+namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 MILLRACE_INLINE std::size_t read_fully(byte_source& source, std::uint64_t offset_bytes, std::span<std::byte> buffer) {
   std::size_t filled = 0;
@@ -30,6 +28,6 @@ MILLRACE_INLINE std::size_t read_fully(byte_source& source, std::uint64_t offset
   return filled;
 }
 
-}  // namespace detail
+}   // namespace detail
 
-}}  // namespace millrace
+}}   // namespace millrace

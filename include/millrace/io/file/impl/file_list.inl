@@ -24,8 +24,11 @@ MILLRACE_RARE void file_list::find_files(std::uint64_t report_after_ns) const {
   std::call_once(answers_->once, [&] {
     std::vector<std::optional<file_stamp>> entries(names_.size());
     constexpr std::size_t max_threads = 32;
-    run_concurrently({.step = "finds files in the storage", .names = names_, .max_threads = max_threads,
-             .report_after_ns = report_after_ns}, [&](std::size_t i) { entries[i] = find_stamp(at_, names_[i]); });
+    run_concurrently({.step = "finds files in the storage",
+                      .names = names_,
+                      .max_threads = max_threads,
+                      .report_after_ns = report_after_ns},
+                     [&](std::size_t i) { entries[i] = find_stamp(at_, names_[i]); });
     std::size_t missing = 0;
     std::string first;
     for (std::size_t i = 0; i < names_.size(); ++i)
@@ -64,4 +67,4 @@ MILLRACE_RARE file_stamp file_list::stamp(std::size_t file) const {
                  {.shard = names_[file]});
 }
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail

@@ -30,7 +30,7 @@ MILLRACE_RARE bool is_text(std::string_view front) noexcept {
   return front.find('\0') == std::string_view::npos && utf8_prefix_bytes(front) + 3 >= front.size();
 }
 
-}  // namespace foreign_files
+}   // namespace foreign_files
 
 MILLRACE_RARE std::string advice_on(file_kind kind) {
   using enum file_kind;
@@ -94,10 +94,10 @@ MILLRACE_RARE std::optional<foreign_file> foreign_to_lines(std::string_view fron
   const file_kind kind = foreign_files::kind_of_front(front);
   // A text may begin with the signature of another format. A Git LFS pointer contains only the text of its format.
   const bool pointer = kind == file_kind::git_lfs_pointer && front.find("\noid sha256:") != std::string_view::npos;
-  const bool binary =
-      kind != file_kind::unknown && !is_textual(kind) && !foreign_files::is_text(front.substr(0, 1'024));
+  const bool binary = kind != file_kind::unknown && !is_textual(kind) &&
+                      !foreign_files::is_text(front.substr(0, 1'024));
   if (!pointer && !binary) return std::nullopt;
   return foreign_file{std::string(name_of(kind)), advice_on(kind)};
 }
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail

@@ -22,4 +22,4 @@ MILLRACE_INLINE std::size_t metered_file::read_parts(std::uint64_t offset_bytes,
   return read.record_bytes(file_->read_parts(offset_bytes, parts));
 }
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail

@@ -18,8 +18,7 @@ MILLRACE_RARE std::vector<std::string> name_list::strings() const {
 
 MILLRACE_RARE name_list::name_list(const std::vector<std::string>& names) : name_list(names.data(), names.size()) {}
 
-MILLRACE_RARE name_list::name_list(std::initializer_list<std::string> names)
-    : name_list(names.begin(), names.size()) {}
+MILLRACE_RARE name_list::name_list(std::initializer_list<std::string> names) : name_list(names.begin(), names.size()) {}
 
 MILLRACE_RARE name_list::name_list(const std::string* begin, std::size_t size) {
   auto all = std::make_shared<names>();
@@ -31,4 +30,4 @@ MILLRACE_RARE name_list::name_list(const std::string* begin, std::size_t size) {
   all_ = std::move(all);
 }
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail

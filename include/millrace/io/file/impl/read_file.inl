@@ -20,7 +20,7 @@ MILLRACE_INLINE std::string field_of_file(std::string_view name) {
   return extension;
 }
 
-}  // namespace detail
+}   // namespace detail
 
 MILLRACE_INLINE bytes read_file(const std::string& path, const storage& at) {
   const auto file = detail::open_file(at, path);
@@ -37,4 +37,4 @@ MILLRACE_INLINE bytes read_file(const std::string& path, const storage& at) {
   return build.finish().field(0);
 }
 
-}}  // namespace millrace
+}}   // namespace millrace

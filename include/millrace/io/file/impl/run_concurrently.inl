@@ -24,7 +24,7 @@ MILLRACE_INLINE void run_concurrently(const run_concurrently_options& o, const s
 }
 
 MILLRACE_INLINE void run_concurrently(std::size_t count, std::size_t max_threads,
-                             const std::function<void(std::size_t)>& act) {
+                                      const std::function<void(std::size_t)>& act) {
   std::atomic<std::size_t> next{0};
   std::mutex mutex;
   std::size_t failed = count;
@@ -48,4 +48,4 @@ MILLRACE_INLINE void run_concurrently(std::size_t count, std::size_t max_threads
   if (first_error) std::rethrow_exception(first_error);
 }
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail

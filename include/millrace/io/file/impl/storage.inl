@@ -35,7 +35,7 @@ MILLRACE_RARE std::optional<file_stamp> find_stamp(const storage& at, const std:
     const auto identity = at->find(name);
     return identity ? std::optional(stamp_of(*identity)) : std::nullopt;
   }
-  struct ::stat status {};
+  struct ::stat status{};
   if (posix_files::stat_path(name.c_str(), status) == -1) return std::nullopt;
   return file_stamp{.size_bytes = static_cast<std::uint64_t>(status.st_size), .changed = modified_ns(status)};
 }
@@ -52,7 +52,7 @@ MILLRACE_RARE std::uint64_t size_of_open(const storage& at, const byte_source& f
 }
 
 MILLRACE_RARE std::optional<std::string> front_of_stored(const storage& at, const std::string& name,
-                                                           std::size_t max_bytes) {
+                                                         std::size_t max_bytes) {
   const auto file = at->open(name);
   if (!file) return std::nullopt;
   std::string text(static_cast<std::size_t>(std::min<std::uint64_t>(max_bytes, file->identity().size_bytes)), '\0');
@@ -60,4 +60,4 @@ MILLRACE_RARE std::optional<std::string> front_of_stored(const storage& at, cons
   return text;
 }
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail

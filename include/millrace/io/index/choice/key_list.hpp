@@ -59,7 +59,7 @@ class key_table {
   std::vector<entry> entries_;
 };
 
-}  // namespace detail
+}   // namespace detail
 
 /// A list of sample keys. Each key matches in every shard, or in one shard.
 class key_list {
@@ -86,7 +86,7 @@ class key_list {
   std::shared_ptr<const detail::key_table> keys_;
 };
 
-}}  // namespace millrace
+}}   // namespace millrace
 
 #ifndef MILLRACE_COMPILED
 #include <millrace/io/index/choice/impl/key_list.inl>

@@ -112,7 +112,7 @@ class choice_search {
   bool every_sample_once_ = true;
 };
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail
 
 #ifndef MILLRACE_COMPILED
 #include <millrace/io/index/choice/impl/sample_choice.inl>

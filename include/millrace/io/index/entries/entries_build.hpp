@@ -27,8 +27,7 @@
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 /// A function that returns the entries (encoded entry points, see shard_index.hpp) of a payload, or nothing.
-using entry_maker =
-    std::function<std::vector<std::byte>(std::string_view field, std::span<const std::byte> payload)>;
+using entry_maker = std::function<std::vector<std::byte>(std::string_view field, std::span<const std::byte> payload)>;
 
 /// The shard, and the function that builds the entries of its payloads.
 struct entries_job {
@@ -49,7 +48,7 @@ struct built_entries {
 /// Builds all entries, and stores their locations in index.entries().
 built_entries build_entries(const entries_job& job, shard_index& index);
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail
 
 #ifndef MILLRACE_COMPILED
 #include <millrace/io/index/entries/impl/entries_build.inl>

@@ -89,7 +89,7 @@ class entry_file final : public byte_source {
   const std::uint64_t shard_;
 };
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail
 
 #ifndef MILLRACE_COMPILED
 #include <millrace/io/index/entries/impl/entry_file.inl>

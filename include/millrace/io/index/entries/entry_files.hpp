@@ -68,7 +68,7 @@ struct entries_of_shard {
 class entry_files {
  public:
   struct limits {
-    std::uint64_t lanes = 1;          ///< lanes (substreams of the sample order) that are read concurrently
+    std::uint64_t lanes = 1;   ///< lanes (substreams of the sample order) that are read concurrently
     std::size_t max_held_bytes = 0;
   };
 
@@ -79,10 +79,10 @@ class entry_files {
     const millrace::storage local;
     try {
       return std::make_unique<entry_file>(
-          entry_file_options{.storage = table.in_storage ? shard.files.storage : local,
-                             .name = table.in_storage ? shard.shard + std::string(index_ending)
-                                                      : index_path(shard.shard, shard.files),
-                             .shard = shard.number},
+          entry_file_options{
+              .storage = table.in_storage ? shard.files.storage : local,
+              .name = table.in_storage ? shard.shard + std::string(index_ending) : index_path(shard.shard, shard.files),
+              .shard = shard.number},
           meter, cache_);
     } catch (const io_error&) {
       shard.counts.count_unopened();
@@ -105,4 +105,4 @@ class entry_files {
   entry_cache cache_{{.limit_bytes = min_bytes}};
 };
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail

@@ -49,7 +49,7 @@ struct index_file_options {
 enum class index_file_state {
   good,
   missing,
-  stale,     ///< for a shard of another size, or from another library version or kind of machine
+  stale,   ///< for a shard of another size, or from another library version or kind of machine
   /// For a shard of the same size, but with another modification time. Checksums of unmoved members can be reused.
   touched,
   damaged
@@ -112,9 +112,9 @@ struct index_summary {
   std::uint64_t fingerprint = 0;
   bool shard_is_complete = false;
   bool without_end_marker = false;   ///< true if the shard is complete, but has no end marker
-  bool entries_built = false;         ///< true if all payloads were searched for entry points
+  bool entries_built = false;        ///< true if all payloads were searched for entry points
   bool entries_in_storage = false;   ///< true if the index is stored next to its shard in a storage
-  bool identified = true;   ///< false if the shard's size and time are not known yet
+  bool identified = true;            ///< false if the shard's size and time are not known yet
   bool of_set_index = false;         ///< true if the head is from a set index (set_index.hpp)
   std::uint64_t entry_bytes = 0;     ///< size of all members' entries
   shard_identity shard{};            ///< recorded size and time of the shard
@@ -141,7 +141,7 @@ stored_index store_index(const std::string& path, shard_index& index, const entr
 /// once before many calls of store_index().
 void remove_abandoned_indexes(const std::string& path);
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail
 
 #ifndef MILLRACE_COMPILED
 #include <millrace/io/index/format/impl/index_file.inl>

@@ -94,7 +94,7 @@ std::string find_defect(const index_head& head, const index_columns& columns);
 /// Returns the defect of the table with the ends of the entries, or "" if it is valid. Requires valid columns.
 std::string find_defect(const index_front& front, const index_columns& columns, std::span<const std::uint32_t> ends);
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail
 
 #ifndef MILLRACE_COMPILED
 #include <millrace/io/index/format/impl/index_format.inl>

@@ -39,9 +39,9 @@ struct set_index_shard {
   std::uint64_t samples = 0;
   /// From the index of the shard; equal for shards with equal members at equal offsets.
   std::uint64_t fingerprint = 0;
-  std::uint64_t index_bytes = 0;      ///< size of its index file without entry points
+  std::uint64_t index_bytes = 0;   ///< size of its index file without entry points
   bool without_end_marker = false;
-  std::string version{};              ///< version of the shard's file; empty if unknown
+  std::string version{};   ///< version of the shard's file; empty if unknown
 
   friend bool operator==(const set_index_shard&, const set_index_shard&) = default;
 };
@@ -50,7 +50,7 @@ struct set_index_shard {
 class set_index {
  public:
   static constexpr std::string_view default_name = "set.millrace-index";   ///< name in the folder of the shards
-  static constexpr std::size_t max_bytes = std::size_t{256} << 20;       ///< maximum size of a file
+  static constexpr std::size_t max_bytes = std::size_t{256} << 20;         ///< maximum size of a file
 
   set_index() : set_index(std::vector<set_index_shard>()) {}
   /// Accepts the shards in any order. Requires that their names differ.
@@ -98,7 +98,7 @@ class set_index {
 /// Returns the common folder of all names, with its last slash, or "" if there is none.
 std::string_view common_folder(const name_list& names) noexcept;
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail
 
 #ifndef MILLRACE_COMPILED
 #include <millrace/io/index/format/impl/set_index.inl>

@@ -44,7 +44,7 @@ struct entry_table {
   static constexpr std::size_t checksum_bytes = 4;   // size of the checksum before the entries of each payload
   static constexpr std::uint64_t largest_bytes = std::numeric_limits<std::uint32_t>::max();
 
-  bool built = false;                   ///< true if every payload was searched for entry points
+  bool built = false;                  ///< true if every payload was searched for entry points
   bool in_storage = false;             ///< the index file is stored next to the shard in its storage
   std::uint64_t begin_at = 0;          ///< offset of the first entries in the file
   std::vector<std::uint32_t> ends{};   ///< if `built`: the end of each member's entries, relative to begin_at
@@ -77,16 +77,16 @@ struct shard_identity {
 /// One sample, and the range of its members.
 struct indexed_sample {
   std::string_view key{};
-  std::uint64_t offset_bytes = 0;       ///< offset of the sample's first header block
+  std::uint64_t offset_bytes = 0;   ///< offset of the sample's first header block
   std::uint32_t first_member = 0, end_member = 0;
 };
 
 /// One member of a sample: a file in the archive.
 struct indexed_member {
-  std::string_view field{};             ///< field name in lower case
-  std::uint64_t offset_bytes = 0;       ///< offset of the payload
+  std::string_view field{};         ///< field name in lower case
+  std::uint64_t offset_bytes = 0;   ///< offset of the payload
   std::uint64_t size_bytes = 0;
-  bool in_one_piece = true;             ///< if false, offset_bytes and size_bytes have no meaning
+  bool in_one_piece = true;   ///< if false, offset_bytes and size_bytes have no meaning
 };
 
 /// The sizes of the columns, in the order of the columns.
@@ -137,19 +137,19 @@ class shard_index {
  public:
   /// The samples of the shard that the index describes.
   enum class shard_state : std::uint32_t {
-    complete,        ///< every sample of the shard
-    damaged,      ///< the samples before the first damage
-    compressed    ///< no samples: to find a sample, all bytes before it must be decompressed
+    complete,    ///< every sample of the shard
+    damaged,     ///< the samples before the first damage
+    compressed   ///< no samples: to find a sample, all bytes before it must be decompressed
   };
 
   /// The properties of the shard, without its samples.
   struct shard_facts {
     shard_state state = shard_state::complete;
     shard_identity identity{};
-    std::uint64_t fingerprint = 0;            ///< digest of all columns except the checksums
-    std::uint64_t damage_offset_bytes = 0;    ///< offset of the damage
-    std::uint64_t resume_offset_bytes = 0;    ///< end of the last sample; a reader that starts here finds the damage
-    shard_counters counters{};                ///< number of samples, and number of skipped members
+    std::uint64_t fingerprint = 0;           ///< digest of all columns except the checksums
+    std::uint64_t damage_offset_bytes = 0;   ///< offset of the damage
+    std::uint64_t resume_offset_bytes = 0;   ///< end of the last sample; a reader that starts here finds the damage
+    shard_counters counters{};               ///< number of samples, and number of skipped members
   };
 
   /// Creates an empty index.
@@ -252,7 +252,7 @@ inline std::uint32_t shard_index::checksum(std::uint32_t member) const noexcept 
   return __atomic_load_n(&columns_.checksums()[member], __ATOMIC_RELAXED);
 }
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail
 
 #ifndef MILLRACE_COMPILED
 #include <millrace/io/index/format/impl/shard_index.inl>

@@ -70,7 +70,7 @@ class shard_index_builder {
   bool last_is_payload_ = false;
 };
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail
 
 #ifndef MILLRACE_COMPILED
 #include <millrace/io/index/format/impl/shard_index_builder.inl>

@@ -26,7 +26,7 @@ shard_index scan_any_shard(byte_source& source, block_pool& pool);
 /// Returns the index of a shard.
 shard_index scan_shard(byte_source& source, block_pool& pool);
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail
 
 #ifndef MILLRACE_COMPILED
 #include <millrace/io/index/format/impl/tar_index_scan.inl>

@@ -97,8 +97,8 @@ class block_cache {
   struct block {
     std::mutex mutex;   // guards the records
     std::vector<record> records{};
-    std::size_t left = 0;   // number of records that `take()` has not returned
-    std::size_t bytes = 0;           // this and the members below are guarded by the cache's mutex
+    std::size_t left = 0;    // number of records that `take()` has not returned
+    std::size_t bytes = 0;   // this and the members below are guarded by the cache's mutex
     std::uint64_t requested_at = 0;
     bool evicted = false;
   };
@@ -121,8 +121,7 @@ class block_cache {
     const std::lock_guard lock(mutex_);
     if (s.evicted) return;
     held_bytes_ += bytes - std::exchange(s.bytes, bytes);
-    while (held_bytes_ > options_.limit_bytes && evict_oldest(s)) {
-    }
+    while (held_bytes_ > options_.limit_bytes && evict_oldest(s)) {}
   }
 
   bool evict_oldest(const block& except);
@@ -135,7 +134,7 @@ class block_cache {
   std::uint64_t requests_ = 0;
 };
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail
 
 #ifndef MILLRACE_COMPILED
 #include <millrace/io/index/read/impl/block_cache.inl>

@@ -21,9 +21,9 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 /// The order in which samples will be requested.
 struct expected_order {
-  std::uint64_t window = 0;   ///< shuffle window, in samples of all lanes of this rank
-  std::uint64_t lanes = 1;            ///< lanes (parts of the order) that are read concurrently
-  std::size_t max_held_bytes = 0;    ///< maximum memory for samples that are read before they are requested
+  std::uint64_t window = 0;         ///< shuffle window, in samples of all lanes of this rank
+  std::uint64_t lanes = 1;          ///< lanes (parts of the order) that are read concurrently
+  std::size_t max_held_bytes = 0;   ///< maximum memory for samples that are read before they are requested
 };
 
 /// The bytes of a block, and of all blocks in memory.
@@ -61,4 +61,4 @@ struct block_size {
   }
 };
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail

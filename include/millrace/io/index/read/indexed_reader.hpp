@@ -35,11 +35,11 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 /// Options of indexed_reader.
 struct indexed_reader_options {
-  std::vector<std::string> fields{};                         ///< selected fields, as in shard_reader_options
-  shard_limits limits{};   ///< a sample that exceeds a limit is an error, and is not read
-  std::size_t bytes_per_read = std::size_t{1} << 20;         ///< a larger sample is read alone
-  std::size_t largest_gap_bytes = std::size_t{32} << 10;     ///< larger gaps between payloads are not read
-  bool checksums = true;                                     ///< checks known checksums, and learns unknown ones
+  std::vector<std::string> fields{};                   ///< selected fields, as in shard_reader_options
+  shard_limits limits{};                               ///< a sample that exceeds a limit is an error, and is not read
+  std::size_t bytes_per_read = std::size_t{1} << 20;   ///< a larger sample is read alone
+  std::size_t largest_gap_bytes = std::size_t{32} << 10;   ///< larger gaps between payloads are not read
+  bool checksums = true;                                   ///< checks known checksums, and learns unknown ones
 };
 
 /// The counts of a reader.
@@ -98,23 +98,23 @@ class indexed_reader {
   struct field_state {
     bool selected = false;
     std::string_view name{};
-    std::size_t used_in = 0;            // number, from 1, of the last added sample with this field
-    std::size_t last_block = 0;       // number, from 1, of the last block with this field's name
+    std::size_t used_in = 0;      // number, from 1, of the last added sample with this field
+    std::size_t last_block = 0;   // number, from 1, of the last block with this field's name
     std::size_t name_at = 0;
   };
-  struct piece {                    // one read
+  struct piece {   // one read
     std::uint64_t offset_bytes;
-    std::size_t at, size;           // size in the file; smaller in memory if gaps are omitted
+    std::size_t at, size;   // size in the file; smaller in memory if gaps are omitted
     std::size_t first_part;
   };
-  struct part {                     // one payload
+  struct part {   // one payload
     std::uint32_t member;
-    std::uint64_t offset_bytes;     // in the file
+    std::uint64_t offset_bytes;   // in the file
     std::size_t at, size;
-    std::uint32_t checksum = 0;     // 0 if the payload has an error or no known checksum
+    std::uint32_t checksum = 0;   // 0 if the payload has an error or no known checksum
   };
   struct block_sample {
-    std::size_t position;           // index in the caller's list
+    std::size_t position;   // index in the caller's list
     std::uint32_t number;
     indexed_sample entry;
     std::size_t first_part, end_part;
@@ -137,7 +137,7 @@ class indexed_reader {
   void add_entries(std::uint32_t member);
   /// Reads the entries of all payloads in the block to offset `at` of the block. `lead` is the offset of the payloads.
   void fill_entries(block& to, std::size_t lead, std::size_t at);
-  struct run_of_parts {             // parts whose entries are contiguous in the file
+  struct run_of_parts {   // parts whose entries are contiguous in the file
     std::size_t first, end, lead;
   };
   /// Attaches the entries with a correct checksum. `read` contains the bytes of the entries that could be read.
@@ -155,7 +155,7 @@ class indexed_reader {
   /// Reads a sample with shard_reader. Used if the sample has sparse members, or cannot be read.
   void read_alone(std::size_t position, std::uint32_t number);
   struct part_of_shard {
-    std::uint32_t number;           // number of the first sample of the part
+    std::uint32_t number;   // number of the first sample of the part
     std::uint64_t offset_bytes, end_bytes = ~std::uint64_t{0};
     bool strict = false;
   };
@@ -173,7 +173,7 @@ class indexed_reader {
   error_location where(std::string_view key, std::uint64_t offset_bytes) const;
 
   byte_source* source_;
-  byte_source* entries_;              // null if no entries are read
+  byte_source* entries_;   // null if no entries are read
   shard_index* index_;
   block_pool* pool_;
   indexed_reader_options options_;
@@ -182,10 +182,10 @@ class indexed_reader {
   std::vector<block_sample> planned_;
   std::vector<part> parts_;
   std::vector<piece> pieces_;
-  std::vector<std::byte> gap_;        // buffer for large gaps; empty if all gaps are stored in the block
+  std::vector<std::byte> gap_;   // buffer for large gaps; empty if all gaps are stored in the block
   std::vector<std::span<std::byte>> places_;
   std::vector<entries_place> with_entries_;
-  std::size_t block_entries_ = 0;     // number of payloads in the block with entries
+  std::size_t block_entries_ = 0;   // number of payloads in the block with entries
   std::size_t payload_bytes_ = 0, tail_bytes_ = 0, block_number_ = 0, added_ = 0;
   std::span<record> records_;
   std::size_t failed_at_ = 0;
@@ -193,7 +193,7 @@ class indexed_reader {
   indexed_reader_counters counters_;
 };
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail
 
 #ifndef MILLRACE_COMPILED
 #include <millrace/io/index/read/impl/indexed_reader.inl>

@@ -22,7 +22,7 @@ class damaged_shards {
   struct damaged_shard {
     const std::string& shard;
     std::size_t samples;   // number of samples in its index
-    bool is_complete;        // the index lists all samples, because it was built before the damage
+    bool is_complete;      // the index lists all samples, because it was built before the damage
   };
 
   explicit damaged_shards(std::size_t at_most) noexcept : at_most_(at_most) {}
@@ -35,7 +35,7 @@ class damaged_shards {
       first_ = printable(entry.shard) + " delivers " + (entry.is_complete ? "all its " : "only its first ") +
                std::to_string(entry.samples) + " samples" +
                (entry.is_complete ? " except unreadable ones, which count as damaged"
-                              : ", because it has no index from before the damage");
+                                  : ", because it has no index from before the damage");
     }
     return true;
   }
@@ -51,7 +51,8 @@ class damaged_shards {
   /// Returns the notice about the damaged shards. Returns nothing if no shard is damaged.
   MILLRACE_RARE std::vector<notice> notices(std::size_t shards) const {
     if (count_ == 0) return {};
-    return {{.kind = notice_kind::lost_shard, .severity = notice_severity::loss,
+    return {{.kind = notice_kind::lost_shard,
+             .severity = notice_severity::loss,
              .text = std::to_string(count_) + " of " + std::to_string(shards) + " shards are damaged: " + first_ +
                      (count_ > 1 ? ", ..." : ""),
              .where = {.stage = "index", .shard = first_shard_}}};
@@ -62,4 +63,4 @@ class damaged_shards {
   std::string first_{}, first_shard_{};
 };
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail

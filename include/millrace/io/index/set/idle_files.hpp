@@ -98,10 +98,10 @@ class idle_files {
 
   const std::size_t most_;
   mutable std::mutex mutex_;
-  std::size_t calls_ = 0, reused_ = 0;   // calls of keep(), and reused files, since the last decision
-  bool replaces_ = true;                // whether a new file replaces the least recently used file
+  std::size_t calls_ = 0, reused_ = 0;                // calls of keep(), and reused files, since the last decision
+  bool replaces_ = true;                              // whether a new file replaces the least recently used file
   idle_file *oldest_ = nullptr, *newest_ = nullptr;   // least and most recently used
   entries by_shard_;
 };
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail

@@ -58,8 +58,8 @@ inline constexpr unsigned max_stored_requests = 64;
 /// Options of build_indexes().
 struct index_build_options {
   index_file_options files{};
-  bool store = true;              ///< writes new indexes to files; if false, they are in memory only
-  bool heads_only = false;       ///< reads only the heads of valid indexes of complete shards
+  bool store = true;         ///< writes new indexes to files; if false, they are in memory only
+  bool heads_only = false;   ///< reads only the heads of valid indexes of complete shards
   /// Number of threads. 0 selects the default: 64 for a remote storage. For local files, the default is one for each
   /// core with `entries`, and at most eight without `entries`.
   unsigned threads = 0;
@@ -80,18 +80,18 @@ class compressed_shard : public setup_error {
 
 /// The number of shards with each result, and the amount of data that was read.
 struct index_build_counts {
-  std::uint64_t loaded = 0;              ///< shards with a valid index
-  std::uint64_t built = 0;               ///< shards without an index
-  std::uint64_t rebuilt_stale = 0;       ///< shards whose index was for another size, time or version
-  std::uint64_t rebuilt_damaged = 0;     ///< shards whose index was damaged
-  std::uint64_t not_stored = 0;            ///< shards whose index could not be written
-  std::uint64_t compressed = 0;          ///< compressed shards, which cannot have an index
+  std::uint64_t loaded = 0;            ///< shards with a valid index
+  std::uint64_t built = 0;             ///< shards without an index
+  std::uint64_t rebuilt_stale = 0;     ///< shards whose index was for another size, time or version
+  std::uint64_t rebuilt_damaged = 0;   ///< shards whose index was damaged
+  std::uint64_t not_stored = 0;        ///< shards whose index could not be written
+  std::uint64_t compressed = 0;        ///< compressed shards, which cannot have an index
   std::uint64_t damaged_shards = 0;
-  std::uint64_t samples = 0;             ///< samples of all shards
-  std::uint64_t scanned_bytes = 0;       ///< total size of the scanned shards
-  std::uint64_t scanned_members = 0;     ///< members of the scanned shards
-  std::uint64_t entries_built = 0;        ///< shards whose entry points were built
-  std::uint64_t entries_inspected = 0;   ///< samples that were read for entry points
+  std::uint64_t samples = 0;                 ///< samples of all shards
+  std::uint64_t scanned_bytes = 0;           ///< total size of the scanned shards
+  std::uint64_t scanned_members = 0;         ///< members of the scanned shards
+  std::uint64_t entries_built = 0;           ///< shards whose entry points were built
+  std::uint64_t entries_inspected = 0;       ///< samples that were read for entry points
   std::uint64_t entries_payload_bytes = 0;   ///< bytes of these samples
   std::uint64_t entries_unreadable = 0;      ///< damaged samples among them
 };
@@ -101,10 +101,10 @@ struct shard_indexes {
   std::vector<std::shared_ptr<shard_index>> indexes{};   ///< one for each shard, in list order
   std::vector<index_summary> heads{};                    ///< one for each shard; with heads_only, the index may be null
   index_build_counts counts{};
-  std::vector<std::size_t> damaged{};                    ///< damaged shards whose index is from before the damage
-  std::uint64_t requests = 0;                            ///< number of requests for indexes in a storage
-  std::vector<std::size_t> touched{};                    ///< shards whose index has their size, but another time
-  std::string store_failure{};                            ///< reason why an index was not stored (the first one)
+  std::vector<std::size_t> damaged{};   ///< damaged shards whose index is from before the damage
+  std::uint64_t requests = 0;           ///< number of requests for indexes in a storage
+  std::vector<std::size_t> touched{};   ///< shards whose index has their size, but another time
+  std::string store_failure{};          ///< reason why an index was not stored (the first one)
 };
 
 /// The origin of a shard's index.
@@ -121,7 +121,7 @@ struct index_result {
   shard_index index{};
   index_outcome outcome = index_outcome::fresh;
   index_file_state before = index_file_state::good;   ///< the state of the index file before the call
-  std::string store_failure{};                         ///< empty if nothing failed
+  std::string store_failure{};                        ///< empty if nothing failed
 
   /// Returns whether the index may be written to its file again.
   bool may_be_stored() const noexcept {
@@ -159,7 +159,7 @@ class index_builder {
                                         const shard_identity& identity);
   /// Builds and stores the index of a shard. `before` is the result of loading the file, whose state is not `good`.
   index_result build(std::size_t shard, const std::string& index_file, const shard_identity& identity,
-                    const loaded_index& before, block_pool& pool);
+                     const loaded_index& before, block_pool& pool);
   /// Compares the index of a damaged shard with its older index file, which may have more samples. Sets the outcome. If
   /// the options allow it, uses the older index.
   void compare_with_older(const std::string& index_file, index_result& built) const;
@@ -199,7 +199,7 @@ class index_builder {
   shard_indexes result_;
   std::exception_ptr failure_;
   std::vector<std::optional<shard_identity>> to_scan_;   // shards of a storage that have no index
-  std::set<std::string> cleaned_;   // folders without temporary files of killed processes
+  std::set<std::string> cleaned_;                        // folders without temporary files of killed processes
   std::size_t done_ = 0;
   std::vector<char> is_done_;   // per shard; a shard belongs to one thread at a time
   const std::int64_t start_ns_ = read_clock_ns(CLOCK_MONOTONIC);
@@ -217,7 +217,7 @@ void report_index_trouble(notice_outlet& to, const std::string& problem, std::st
 std::shared_ptr<shard_index> index_of(const std::string& shard, const index_summary& head,
                                       index_build_options options = {});
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail
 
 #ifndef MILLRACE_COMPILED
 #include <millrace/io/index/set/impl/index_build.inl>

@@ -136,4 +136,4 @@ class indexed_shard {
   std::atomic<state*> used_{nullptr};
 };
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail

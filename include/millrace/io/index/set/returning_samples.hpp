@@ -67,4 +67,4 @@ inline std::optional<other_piece> find_other_piece(const shard_index& index, std
   return std::nullopt;
 }
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail

@@ -67,12 +67,12 @@ class abandoned_shards {
 struct shard_data_options {
   indexed_reader_options reader{};
   index_file_options files{};
-  std::string set_index{};         ///< name of the set index; empty for the default
-  notice_function notice{};   ///< receives progress, stalls, and failures to store indexes
-  bool strict = false;             ///< treats a shard without an end marker as an error
-  sample_choice choice{};          ///< selects samples; used only in the constructor
+  std::string set_index{};                  ///< name of the set index; empty for the default
+  notice_function notice{};                 ///< receives progress, stalls, and failures to store indexes
+  bool strict = false;                      ///< treats a shard without an end marker as an error
+  sample_choice choice{};                   ///< selects samples; used only in the constructor
   std::size_t damaged_shards_at_most = 0;   ///< maximum number of damaged shards that the constructor accepts
-  entry_maker entries{};           ///< builds missing entry points; may be empty
+  entry_maker entries{};                    ///< builds missing entry points; may be empty
 };
 
 /// The shards of one data set, read by means of their indexes.
@@ -84,8 +84,7 @@ class shard_data {
 
   /// Loads the heads of all indexes. The comment at the top of this header lists the errors. `startup_notices` receives
   /// the notices of the constructor. If it is null, shard_data_options::notice receives them.
-  explicit shard_data(name_list names, shard_data_options options = {},
-                      notice_outlet* startup_notices = nullptr);
+  explicit shard_data(name_list names, shard_data_options options = {}, notice_outlet* startup_notices = nullptr);
 
   shard_data(const shard_data&) = delete;
   shard_data& operator=(const shard_data&) = delete;
@@ -122,8 +121,9 @@ class shard_data {
   /// Loads the indexes of all shards of a storage, concurrently. Does nothing for local shards.
   void load_indexes(notice_outlet& notices) const {
     if (!is_local_)
-      run_concurrently({.step = "reads indexes", .names = names_, .max_threads = max_stored_requests,
-                        .notices = &notices}, [this](auto i) { index(i); });
+      run_concurrently(
+          {.step = "reads indexes", .names = names_, .max_threads = max_stored_requests, .notices = &notices},
+          [this](auto i) { index(i); });
   }
   /// Returns the key, the offset and the members of a sample. The result is valid as long as this object exists.
   indexed_sample sample_of(const located_sample& s) const {
@@ -307,7 +307,7 @@ class shard_data {
   }
   /// Keeps a shard's file open for later reads.
   void keep(std::unique_ptr<open_shard> opened, const read_request& request) {
-    std::unique_ptr<idle_file> closed;   // without a lock
+    std::unique_ptr<idle_file> closed;    // without a lock
     const std::lock_guard lock(mutex_);   // share() must not run during files.keep()
     if (shared_ == request.shared) closed = request.shared->files.keep(this, std::move(opened));
   }
@@ -329,7 +329,7 @@ class shard_data {
   std::uint64_t bytes_ = 0, stored_samples_ = 0, fingerprint_ = 0, choice_ = 0;
   std::string choice_text_, missing_keys_;
   damaged_shards damaged_;
-  std::vector<std::size_t> touched_;    // shards whose time differs from the time in their index
+  std::vector<std::size_t> touched_;   // shards whose time differs from the time in their index
   std::optional<block_cache> block_cache_;
   mutable entry_files entries_;
   std::uint64_t start_ns_ = 0, index_requests_ = 0;
@@ -345,7 +345,7 @@ class shard_data {
   std::uint64_t block_bytes_ = 0;                  // set by expect(); 0: each sample is read separately
 };
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail
 
 #ifndef MILLRACE_COMPILED
 #include <millrace/io/index/set/impl/shard_data.inl>

@@ -39,7 +39,7 @@ shard_indexes find_shard_heads(const name_list& shards, const shard_heads_option
 /// in the set index are relative to the common folder of the shards.
 set_index build_set_index(const std::vector<std::string>& shards, index_build_options options);
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail
 
 #ifndef MILLRACE_COMPILED
 #include <millrace/io/index/set/impl/shard_heads.inl>

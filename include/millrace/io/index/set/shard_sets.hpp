@@ -53,4 +53,4 @@ class shard_sets {
   mutable read_meter reads_{};
 };
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail

@@ -33,4 +33,4 @@ struct shared_reads {
   returning_samples returning;
 };
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail

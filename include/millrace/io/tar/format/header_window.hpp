@@ -78,11 +78,11 @@ class basic_header_window {
   std::uint64_t begin_ = 0;
   std::size_t filled_ = 0;
   unsigned fills_ = 0;
-  double distance_bytes_ = 4096;       // recent mean distance between two headers
-  double large_ns_per_byte_ = 0.1;     // initial guess: reads from the page cache
+  double distance_bytes_ = 4096;     // recent mean distance between two headers
+  double large_ns_per_byte_ = 0.1;   // initial guess: reads from the page cache
   double small_ns_ = 1000;
 };
 
 using header_window = basic_header_window<>;
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail

@@ -18,10 +18,10 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 /// The parts of a member name. Key and field are set only for the kind `sample`.
 struct member_name {
   enum class kind_of_name {
-    sample,        ///< key and field are set
-    metadata,      ///< the first folder is named __something__
-    dot_file,      ///< the basename begins with a dot
-    without_dot    ///< the basename has no dot
+    sample,       ///< key and field are set
+    metadata,     ///< the first folder is named __something__
+    dot_file,     ///< the basename begins with a dot
+    without_dot   ///< the basename has no dot
   };
 
   kind_of_name kind = kind_of_name::sample;
@@ -48,4 +48,4 @@ inline bool begins_other_sample(std::string_view name, std::string_view key) noe
   return split.kind == member_name::kind_of_name::sample && split.key != key;
 }
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail

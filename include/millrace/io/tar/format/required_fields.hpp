@@ -39,9 +39,7 @@ class required_fields {
   /// Returns a mask in which bit i is set if `field` satisfies entry i.
   std::uint64_t bits_of(std::string_view field) const noexcept;
   /// Returns the mask in which the bits of all entries are set.
-  std::uint64_t all_bits() const noexcept {
-    return entries_.empty() ? 0 : ~std::uint64_t{0} >> (64 - entries_.size());
-  }
+  std::uint64_t all_bits() const noexcept { return entries_.empty() ? 0 : ~std::uint64_t{0} >> (64 - entries_.size()); }
   /// Returns the entries as text for messages, such as "'jpg;png' and 'txt'".
   std::string text() const;
   /// Returns a digest of the entries, or 0 if the list is empty.
@@ -51,7 +49,7 @@ class required_fields {
   std::vector<std::string> entries_;
 };
 
-}}  // namespace millrace
+}}   // namespace millrace
 
 #ifndef MILLRACE_COMPILED
 #include <millrace/io/tar/format/impl/required_fields.inl>

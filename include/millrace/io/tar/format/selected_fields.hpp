@@ -29,7 +29,7 @@ class selected_fields {
   std::vector<std::string> names_;
 };
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail
 
 #ifndef MILLRACE_COMPILED
 #include <millrace/io/tar/format/impl/selected_fields.inl>

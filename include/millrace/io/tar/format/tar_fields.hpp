@@ -74,7 +74,7 @@ class tar_header_chain {
   bool sound_ = true, holes_ = false;
 };
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail
 
 #ifndef MILLRACE_COMPILED
 #include <millrace/io/tar/format/impl/tar_fields.inl>

@@ -33,8 +33,8 @@ constexpr std::size_t tar_padding(std::uint64_t size_bytes) noexcept {
 std::size_t ustar_split(std::string_view name) noexcept;
 
 /// Appends one header block. `type` is '0' for a file, and 'x' for a pax header. Requires that name and size fit.
-void append_ustar_block(std::string& out, std::string_view prefix, std::string_view name,
-                        std::uint64_t size_bytes, char type);
+void append_ustar_block(std::string& out, std::string_view prefix, std::string_view name, std::uint64_t size_bytes,
+                        char type);
 
 /// Appends the record "<length> <key>=<value>\n". The length includes its own digits.
 void append_pax_record(std::string& out, std::string_view key, std::string_view value);
@@ -42,7 +42,7 @@ void append_pax_record(std::string& out, std::string_view key, std::string_view 
 /// Appends all header blocks of a file with this name and size.
 void append_tar_header(std::string& out, std::string_view name, std::uint64_t size_bytes);
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail
 
 #ifndef MILLRACE_COMPILED
 #include <millrace/io/tar/format/impl/tar_header.inl>

@@ -44,4 +44,4 @@ inline std::string archive_text(struct ::archive* handle) {
   return text ? text : "";
 }
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail

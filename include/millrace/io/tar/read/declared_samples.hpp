@@ -38,7 +38,7 @@ sample_declaration declared_samples(const std::string& shard, const storage& at 
 /// Returns the error for a shard without an end marker that has fewer samples than `declared`.
 data_error fewer_than_declared(const sample_declaration& declared, std::uint64_t count, error_location where);
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail
 
 #ifndef MILLRACE_COMPILED
 #include <millrace/io/tar/read/impl/declared_samples.inl>

@@ -74,7 +74,7 @@ class gzip_inflater {
   std::string reason_;
 };
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail
 
 #ifndef MILLRACE_COMPILED
 #include <millrace/io/tar/read/impl/gzip_inflater.inl>

@@ -66,7 +66,7 @@ class plain_tar {
   bool ended_ = false;
 };
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail
 
 #ifndef MILLRACE_COMPILED
 #include <millrace/io/tar/read/impl/plain_tar.inl>

@@ -71,7 +71,8 @@ std::optional<other_piece> find_other_piece(std::unique_ptr<byte_source> source,
 /// Returns a clause to append to the error for a missing field of the sample at `own_offset_bytes`.
 std::string text_of(const other_piece& piece, std::uint64_t own_offset_bytes);
 
-}}}  // namespace millrace::detail
+}
+}}   // namespace millrace::detail
 
 #ifndef MILLRACE_COMPILED
 #include <millrace/io/tar/read/impl/returning_keys.inl>

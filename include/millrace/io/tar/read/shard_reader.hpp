@@ -58,10 +58,10 @@ struct shard_reader_options {
 
 /// Counts of a shard's content. A member is counted when its header is read.
 struct shard_counters {
-  std::uint64_t samples = 0;               ///< delivered samples
-  std::uint64_t payload_bytes = 0;         ///< bytes read into records
-  std::uint64_t unwanted_fields = 0;       ///< fields that are not in options.fields
-  std::uint64_t metadata_members = 0;      ///< members in a __folder__
+  std::uint64_t samples = 0;            ///< delivered samples
+  std::uint64_t payload_bytes = 0;      ///< bytes read into records
+  std::uint64_t unwanted_fields = 0;    ///< fields that are not in options.fields
+  std::uint64_t metadata_members = 0;   ///< members in a __folder__
   std::uint64_t dot_files = 0;
   std::uint64_t names_without_dot = 0;
   std::uint64_t not_regular = 0;           ///< links, folders, devices
@@ -84,7 +84,7 @@ void report_missing_end_marker(event_counts& counts, std::string_view shard) noe
 struct shard_start {
   std::uint64_t offset_bytes = 0;
   std::uint64_t samples_before = 0;
-  std::string last_key{};             ///< key of the previous sample, for messages
+  std::string last_key{};   ///< key of the previous sample, for messages
   /// For a caller that opens a shard repeatedly: if not null, stores whether report() has counted the shard's missing
   /// end marker.
   std::atomic<bool>* warned_missing_marker = nullptr;
@@ -94,7 +94,7 @@ struct shard_start {
 shard_reader open_shard_at(shard_start start, std::unique_ptr<byte_source> source, block_pool& pool,
                            shard_reader_options options = {});
 
-}  // namespace detail
+}   // namespace detail
 
 /// The samples of one shard.
 class shard_reader {
@@ -164,7 +164,7 @@ class shard_reader {
   std::exception_ptr failure_;
 };
 
-}}  // namespace millrace
+}}   // namespace millrace
 
 #ifndef MILLRACE_COMPILED
 #include <millrace/io/tar/read/impl/shard_reader.inl>

@@ -133,7 +133,7 @@ class shard_stream {
   block_pool* pool_;
   content content_;
   block_ref block_;
-  std::span<const std::byte> peeked_;   // bytes that were read, but not delivered
+  std::span<const std::byte> peeked_;      // bytes that were read, but not delivered
   std::size_t read_bytes_ = chunk_bytes;   // size of the next read; small after a read into `place`
   std::uint64_t source_read_bytes_ = 0;
   std::uint64_t source_proven_bytes_ = 0;   // the source has at least this many bytes
@@ -153,7 +153,7 @@ class shard_stream {
   std::exception_ptr source_failure_;
 };
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail
 
 #ifndef MILLRACE_COMPILED
 #include <millrace/io/tar/read/impl/shard_stream.inl>

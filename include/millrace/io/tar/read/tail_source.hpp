@@ -58,8 +58,10 @@ class borrowed_byte_source final : public byte_source {
   std::string_view name() const noexcept override { return source_->name(); }
   std::size_t read_at(std::uint64_t offset_bytes, std::span<std::byte> buffer) override {
     const std::uint64_t left = end_bytes_ - std::min(end_bytes_, offset_bytes);
-    return left == 0 ? 0 : source_->read_at(offset_bytes, buffer.first(static_cast<std::size_t>(
-                               std::min<std::uint64_t>(left, buffer.size()))));
+    return left == 0
+               ? 0
+               : source_->read_at(offset_bytes,
+                                  buffer.first(static_cast<std::size_t>(std::min<std::uint64_t>(left, buffer.size()))));
   }
 
  private:
@@ -67,4 +69,4 @@ class borrowed_byte_source final : public byte_source {
   std::uint64_t end_bytes_;
 };
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail

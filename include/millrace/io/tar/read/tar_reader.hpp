@@ -126,7 +126,7 @@ class tar_reader {
 
   std::unique_ptr<byte_source> source_;
   std::uint64_t base_bytes_;   // where the stream begins in the shard
-  bool has_start_member_;          // whether the stream begins with the member of tail_source
+  bool has_start_member_;      // whether the stream begins with the member of tail_source
   bool strict_;
   shard_stream stream_;
   archive_reader handle_;
@@ -145,7 +145,7 @@ class tar_reader {
   bool in_header_ = false;
 };
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail
 
 #ifndef MILLRACE_COMPILED
 #include <millrace/io/tar/read/impl/tar_reader.inl>

@@ -37,8 +37,7 @@ namespace millrace { inline namespace MILLRACE_ABI {
 /// A field to be written: its name, and its data as bytes or text. Both are used only during the call.
 struct named_bytes {
   named_bytes(std::string_view name_, std::span<const std::byte> data_) noexcept : name(name_), data(data_) {}
-  named_bytes(std::string_view name_, std::string_view text) noexcept
-      : name(name_), data(detail::bytes_of(text)) {}
+  named_bytes(std::string_view name_, std::string_view text) noexcept : name(name_), data(detail::bytes_of(text)) {}
 
   std::string_view name;
   std::span<const std::byte> data;
@@ -46,10 +45,10 @@ struct named_bytes {
 
 /// Options of shard_writer.
 struct shard_writer_options {
-  std::string pattern{};                               ///< path with one %d or %06d for the number; %% means %
-  std::uint64_t max_samples = 10'000;                  ///< maximum number of samples in a shard
-  std::uint64_t max_bytes = std::uint64_t{1} << 30;    ///< maximum size of a shard's file in bytes
-  std::uint64_t first_number = 0;                      ///< number of the first shard
+  std::string pattern{};                              ///< path with one %d or %06d for the number; %% means %
+  std::uint64_t max_samples = 10'000;                 ///< maximum number of samples in a shard
+  std::uint64_t max_bytes = std::uint64_t{1} << 30;   ///< maximum size of a shard's file in bytes
+  std::uint64_t first_number = 0;                     ///< number of the first shard
 };
 
 namespace detail {
@@ -114,12 +113,12 @@ class basic_shard_writer {
   bool closed_ = false;
 };
 
-}  // namespace detail
+}   // namespace detail
 
 /// The writer of shards.
 using shard_writer = detail::basic_shard_writer<>;
 
-}}  // namespace millrace
+}}   // namespace millrace
 
 #ifndef MILLRACE_COMPILED
 #include <millrace/io/tar/write/impl/shard_writer.inl>

@@ -14,4 +14,4 @@ MILLRACE_INLINE void batch_keys::swap(batch_keys& other) noexcept {
   texts_.swap(other.texts_);
 }
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail

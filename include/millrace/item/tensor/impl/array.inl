@@ -9,9 +9,7 @@
 #include <charconv>
 #include <limits>
 
-namespace millrace { inline namespace MILLRACE_ABI {
-
-namespace detail {
+namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 MILLRACE_INLINE std::optional<npy_header> npy_header_parser::parse() {
   npy_header header;
@@ -21,9 +19,9 @@ MILLRACE_INLINE std::optional<npy_header> npy_header_parser::parse() {
     const auto key = string();
     if (!key || !skip(":")) return std::nullopt;
     bool* const has_key = *key == "descr"           ? &has_type
-                       : *key == "fortran_order" ? &has_order
-                       : *key == "shape"         ? &has_shape
-                                                 : nullptr;
+                          : *key == "fortran_order" ? &has_order
+                          : *key == "shape"         ? &has_shape
+                                                    : nullptr;
     if (!has_key || std::exchange(*has_key, true)) return std::nullopt;
     if (has_key == &has_type) {
       const auto type = string();
@@ -84,16 +82,16 @@ MILLRACE_INLINE void throw_no_array(const bytes& field, const std::string& probl
 MILLRACE_INLINE void check_raw(const bytes& field) {
   constexpr std::size_t max_inspected_bytes = std::size_t{64} << 10;
   const std::span<const std::byte> all = field;
-  const file_kind kind =
-      kind_of_file({.front = all.first(std::min(all.size(), max_inspected_bytes)), .file_bytes = all.size()});
+  const file_kind kind = kind_of_file(
+      {.front = all.first(std::min(all.size(), max_inspected_bytes)), .file_bytes = all.size()});
   // An offset table (a number of offsets, then increasing offsets) is accepted, because raw integers may have the same
   // values.
   if (kind == file_kind::unknown || kind == file_kind::offset_table) return;
-  throw_no_array(field,
-                 "does not contain raw numbers: got " + std::string(name_of(kind)) +
-                     ", expected a .npy file or raw numbers",
-                 is_textual(kind) ? "Read the field with integer(), real() or text()"
-                                  : "Save the array with numpy.save(), or copy numbers from bytes::data() yourself");
+  throw_no_array(
+      field,
+      "does not contain raw numbers: got " + std::string(name_of(kind)) + ", expected a .npy file or raw numbers",
+      is_textual(kind) ? "Read the field with integer(), real() or text()"
+                       : "Save the array with numpy.save(), or copy numbers from bytes::data() yourself");
 }
 
 /// Returns the layout of a field without NumPy's magic bytes.
@@ -119,11 +117,10 @@ MILLRACE_INLINE std::pair<npy_header, std::size_t> read_npy_header(const bytes& 
   const std::size_t header_at = major == 1 ? 10 : 12;
   if (all.size() < header_at) throw_no_array(field, "is a .npy file that is truncated", "Write the file again");
   if (major < 1 || major > 2 || minor != 0)
-    throw_no_array(
-        field,
-        "is a .npy file of an unsupported version: got " + std::to_string(major) + "." + std::to_string(minor) +
-            ", expected 1.0 or 2.0",
-        "Write the file with numpy.save() from a plain array");
+    throw_no_array(field,
+                   "is a .npy file of an unsupported version: got " + std::to_string(major) + "." +
+                       std::to_string(minor) + ", expected 1.0 or 2.0",
+                   "Write the file with numpy.save() from a plain array");
   std::size_t header_bytes = byte_at(8) | byte_at(9) << 8;
   if (major == 2) header_bytes |= byte_at(10) << 16 | byte_at(11) << 24;
   if (header_bytes > all.size() - header_at)
@@ -180,6 +177,6 @@ MILLRACE_INLINE array_layout layout_of(const bytes& field, const npy_element& el
   return {.shape = std::move(header.shape), .count = count, .payload = payload};
 }
 
-}  // namespace detail
+}   // namespace detail
 
-}}  // namespace millrace
+}}   // namespace millrace

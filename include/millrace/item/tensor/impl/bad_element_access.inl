@@ -39,4 +39,4 @@ MILLRACE_INLINE bad_element_access& bad_element_access::add_number(std::size_t n
   return add(digits + at);
 }
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail

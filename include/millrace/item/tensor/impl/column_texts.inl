@@ -20,11 +20,11 @@ MILLRACE_RARE std::string column_text(const column_facts& of) {
 }
 
 MILLRACE_RARE void throw_other_shape(std::string_view column, std::span<const std::size_t> here,
-                                       std::span<const std::size_t> first) {
+                                     std::span<const std::size_t> first) {
   throw data_error("the column " + std::string(column) + " has shape " + shape_text(here) + " here, but " +
                        shape_text(first) + " in the first sample of the run",
                    "Give every sample the same shape in map(), for example by a crop or resize to a fixed size; use "
                    "mr::ragged for variable lengths");
 }
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail

@@ -16,8 +16,8 @@ MILLRACE_INLINE void phase_times::divide(stage_statistics& s) noexcept {
   for (const auto& p : s.phases) all += static_cast<double>(p.service_ns.sum());
   if (all <= 0) return;
   for (auto& p : s.phases)
-    p.busy_ns = static_cast<std::uint64_t>(static_cast<double>(s.busy_ns) *
-                                           static_cast<double>(p.service_ns.sum()) / all);
+    p.busy_ns = static_cast<std::uint64_t>(static_cast<double>(s.busy_ns) * static_cast<double>(p.service_ns.sum()) /
+                                           all);
 }
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail

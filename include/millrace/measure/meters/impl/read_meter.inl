@@ -114,4 +114,4 @@ MILLRACE_INLINE void read_meter::pass(std::uint64_t now) const noexcept {
   at_ns_ = now;
 }
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail

@@ -19,8 +19,8 @@ MILLRACE_INLINE void add_reading(flow_statistics& f, const reading_counts& c) {
   f.in_turn_samples = c.in_turn_samples;
   f.passed_on_samples = c.passed_on;
   if (!c.metered) return;
-  stage_statistics unpack{.name = "unpack", .kind = stage_kind::unpack, .concurrency = c.threads,
-                       .busy_ns = busy_ns - read_ns};
+  stage_statistics unpack{
+      .name = "unpack", .kind = stage_kind::unpack, .concurrency = c.threads, .busy_ns = busy_ns - read_ns};
   unpack.starved_ns = read_ns;
   unpack.blocked_ns = read.blocked_ns;
   unpack.items = c.samples;
@@ -55,4 +55,4 @@ MILLRACE_INLINE flow_statistics warm_up_statistics::without(flow_statistics f) c
   return f;
 }
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail

@@ -23,13 +23,12 @@ MILLRACE_INLINE std::vector<span_ring::span> span_ring::snapshot() const {
   return all;
 }
 
-MILLRACE_INLINE void add_spans(timeline& t, std::string name, const char* what,
-                               const std::vector<span_ring::span>& of, std::uint64_t start) {
+MILLRACE_INLINE void add_spans(timeline& t, std::string name, const char* what, const std::vector<span_ring::span>& of,
+                               std::uint64_t start) {
   const std::uint32_t track = t.add_track(std::move(name));
   const auto since_start = [start](std::uint64_t at) { return static_cast<std::int64_t>(at - start); };
   for (const span_ring::span& s : of)
-    if (s.start_ns >= start)
-      t.spans.push_back({track, what, since_start(s.start_ns), since_start(s.end_ns), s.number});
+    if (s.start_ns >= start) t.spans.push_back({track, what, since_start(s.start_ns), since_start(s.end_ns), s.number});
 }
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail

@@ -72,8 +72,8 @@ MILLRACE_INLINE void trainer_times::record_return(std::uint64_t now_ns, kind wha
     waits_.record(wait);
   }
   const std::lock_guard lock(mutex_);
-  const delivered_batch here{static_cast<std::int64_t>(now_ns - started_ns_), wait, 0, levels.ready_slots,
-                             levels.read_ahead_bytes, batches_};
+  const delivered_batch here{
+      static_cast<std::int64_t>(now_ns - started_ns_), wait, 0, levels.ready_slots, levels.read_ahead_bytes, batches_};
   if (deliveries_.size() < stored_batches) deliveries_.push_back(here);   // never allocates: start() reserved the space
   else deliveries_[batches_ % stored_batches] = here;
   ++batches_;
@@ -104,8 +104,10 @@ MILLRACE_RARE void trainer_times::add_to(flow_statistics& f, std::uint64_t now_n
   f.wall_ns = now_ns - started_ns_ - std::min(paused, now_ns - started_ns_);
   for (stage_statistics& s : f.stages) subtract_pauses(s, f.wall_ns, paused);
   const std::uint64_t copy_wait = copy_wait_ns_.load(std::memory_order_relaxed);
-  stage_statistics step{.name = "step", .kind = stage_kind::step, .busy_ns = step_ns() - std::min(copy_wait, step_ns()),
-                     .starved_ns = wait_ns() + copy_wait};
+  stage_statistics step{.name = "step",
+                        .kind = stage_kind::step,
+                        .busy_ns = step_ns() - std::min(copy_wait, step_ns()),
+                        .starved_ns = wait_ns() + copy_wait};
   step.items = f.samples;
   step.service_ns = steps_.snapshot();
   f.stages.push_back(std::move(step));
@@ -113,8 +115,8 @@ MILLRACE_RARE void trainer_times::add_to(flow_statistics& f, std::uint64_t now_n
   const std::lock_guard lock(mutex_);
   if (batches_ == 0) return;
   const auto n = static_cast<double>(batches_);
-  f.queues.push_back({"ready", "batches", static_cast<double>(ready_sum_) / n,
-                      static_cast<double>(f.host_slots + f.device_slots)});
+  f.queues.push_back(
+      {"ready", "batches", static_cast<double>(ready_sum_) / n, static_cast<double>(f.host_slots + f.device_slots)});
   f.queues.push_back({"read ahead", "MB", 1e-6 * static_cast<double>(read_ahead_sum_) / n,
                       1e-6 * static_cast<double>(f.read_ahead_bytes)});
 }
@@ -143,4 +145,4 @@ MILLRACE_INLINE void trainer_times::add(std::atomic<std::uint64_t>& counter, std
   counter.store(counter.load(std::memory_order_relaxed) + n, std::memory_order_relaxed);
 }
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail

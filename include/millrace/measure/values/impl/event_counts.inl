@@ -42,11 +42,10 @@ MILLRACE_INLINE std::vector<notice> event_counts::take_posted() noexcept {
 MILLRACE_INLINE std::vector<event_count> event_counts::counts() const {
   std::vector<event_count> all;
   for (const auto& e : entries_)
-    if (const char* const what = e.what.load())
-      all.push_back({what, e.times.load(std::memory_order_relaxed)});
+    if (const char* const what = e.what.load()) all.push_back({what, e.times.load(std::memory_order_relaxed)});
   if (const std::uint64_t times = other_.load(std::memory_order_relaxed))
     all.push_back({.what = "other", .times = times});
   return all;
 }
 
-}}  // namespace millrace
+}}   // namespace millrace

@@ -18,7 +18,7 @@ MILLRACE_INLINE const char* name_of(stage_kind kind) noexcept {
   return "step";
 }
 
-}  // namespace detail
+}   // namespace detail
 
 MILLRACE_INLINE double stage_statistics::starved_share() const noexcept {
   const double all = static_cast<double>(busy_ns) + static_cast<double>(starved_ns) + static_cast<double>(blocked_ns);
@@ -51,4 +51,4 @@ MILLRACE_INLINE double flow_statistics::data_wait_share() const noexcept {
   return trainer ? trainer->starved_share() : 0;
 }
 
-}}  // namespace millrace
+}}   // namespace millrace

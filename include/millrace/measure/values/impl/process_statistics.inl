@@ -67,4 +67,4 @@ MILLRACE_RARE process_statistics process_statistics::now() {
   return f;
 }
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail

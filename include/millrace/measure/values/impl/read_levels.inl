@@ -77,4 +77,4 @@ MILLRACE_INLINE read_levels& read_levels::operator-=(const read_levels& earlier)
   return *this;
 }
 
-}}  // namespace millrace
+}}   // namespace millrace

@@ -10,4 +10,4 @@ MILLRACE_INLINE std::uint32_t timeline::add_track(std::string name) {
   return static_cast<std::uint32_t>(tracks.size() - 1);
 }
 
-}}  // namespace millrace
+}}   // namespace millrace

@@ -128,19 +128,19 @@ MILLRACE_INLINE std::string mixed_data::describe(const mix_plan& order) const {
 MILLRACE_INLINE mix_plan plan_of(const mixed_data& data, const indexed_run_options& o) {
   const order_rule rule = order_rule_of(o);
   mix_plan_options result{.on_exhausted = data.rule().on_exhausted,
-                        .lanes = rule.lanes,
-                        .permutes = rule.permutes,
-                        .global_batch = o.global_batch(),
-                        .drop_last = o.drop_last,
-                        .epoch_batches = o.epoch_batches};
+                          .lanes = rule.lanes,
+                          .permutes = rule.permutes,
+                          .global_batch = o.global_batch(),
+                          .drop_last = o.drop_last,
+                          .epoch_batches = o.epoch_batches};
   for (std::size_t i = 0; i < data.sources(); ++i) {
     const mix_source_spec& s = data.rule().sources[i];
     result.sources.push_back({.weight = s.weight,
-                            .seed = combine_keys(combine_keys(o.seed, i), s.seed),
-                            .counts = data.source(i).counts(),
-                            .window = s.window});
+                              .seed = combine_keys(combine_keys(o.seed, i), s.seed),
+                              .counts = data.source(i).counts(),
+                              .window = s.window});
   }
   return mix_plan(std::move(result));
 }
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail

@@ -14,4 +14,4 @@ MILLRACE_INLINE shuffle_statistics planned_run::shuffle_quality() const {
   throw setup_error("shuffle_quality() needs one source with an index", "Use a source with an index, without mix()");
 }
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail

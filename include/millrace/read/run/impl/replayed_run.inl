@@ -76,12 +76,11 @@ MILLRACE_RARE std::string replayed_run::describe() const {
 
 MILLRACE_RARE std::string replayed_run::resumed() const {
   const replay_point& r = start_.replay;
-  const std::string text =
-      "the run continues after its batch " + std::to_string(start_.step) + " and, without an index, ";
+  const std::string text = "the run continues after its batch " + std::to_string(start_.step) +
+                           " and, without an index, ";
   if (from_ == replay_start::run)
     return text + "reads " + std::to_string(r.rows) + " rows again, from the beginning of the run";
-  if (lanes_ > 1)
-    return text + "counted the samples of " + std::to_string(counted_) + " shards to find its position";
+  if (lanes_ > 1) return text + "counted the samples of " + std::to_string(counted_) + " shards to find its position";
   if (from_ == replay_start::pass)
     return text + "reads " + std::to_string(r.rows) + " rows again, from the beginning of pass " +
            std::to_string(r.pass);
@@ -102,13 +101,14 @@ MILLRACE_RARE std::vector<notice> replayed_run::notices() const {
   if (start_.step > 0) all.push_back({.kind = notice_kind::resume, .text = resumed()});
   if (order_.jitters() && lanes_ > 1 && options_.world.rank == 0) {   // rank 0 warns for all ranks
     const bool of_ranks = lanes_ == options_.world.size;
-    all.push_back({.kind = notice_kind::order, .severity = notice_severity::info,
-                   .text = std::string(of_ranks ? "each rank shuffles its own shards"
-                                                : "each lane is shuffled separately") +
-                           ", with a window of " + std::to_string(options_.order.window / lanes_) +
-                           " samples, so that no window shuffles all samples together. " +
-                           (options_.world.size == 1 ? "Omit session_options::lanes to shuffle all samples together"
-                                                     : "Use an index to shuffle them together")});
+    all.push_back(
+        {.kind = notice_kind::order,
+         .severity = notice_severity::info,
+         .text = std::string(of_ranks ? "each rank shuffles its own shards" : "each lane is shuffled separately") +
+                 ", with a window of " + std::to_string(options_.order.window / lanes_) +
+                 " samples, so that no window shuffles all samples together. " +
+                 (options_.world.size == 1 ? "Omit session_options::lanes to shuffle all samples together"
+                                           : "Use an index to shuffle them together")});
     const std::string_view remedy = of_ranks && !keeps_older_order()
                                         ? "Use a larger shuffle window, because each rank has a share of it"
                                         : remedy_for_lanes(keeps_older_order());
@@ -117,9 +117,10 @@ MILLRACE_RARE std::vector<notice> replayed_run::notices() const {
   }
   if (resumed_times_ == 0 || options_.times == 0 || resumed_times_ == options_.times) return all;
   const auto digits = [](std::uint32_t times) { return hex(times, 8); };
-  all.push_back({.kind = notice_kind::data, .severity = notice_severity::warning,
-                 .text = "the modification times of the source's files have changed: got " +
-                         digits(options_.times) + ", expected " + digits(resumed_times_) +
+  all.push_back({.kind = notice_kind::data,
+                 .severity = notice_severity::warning,
+                 .text = "the modification times of the source's files have changed: got " + digits(options_.times) +
+                         ", expected " + digits(resumed_times_) +
                          " (from the resume point). Check that no sample was changed, because without an index a "
                          "change is not detected."});
   return all;
@@ -174,36 +175,37 @@ MILLRACE_RARE std::uint64_t replayed_run::end_step(const options& o) noexcept {
 MILLRACE_RARE position replayed_run::start_of_run() {
   const options& o = options_;
   const auto world_size = static_cast<std::uint32_t>(o.world.size);
-  const std::optional<position> resumed =
-      o.resume.empty() ? std::nullopt : std::optional(parse_position(o.resume));
+  const std::optional<position> resumed = o.resume.empty() ? std::nullopt : std::optional(parse_position(o.resume));
   const bool older = resumed && resumed->is_older();
-  const position now{.version = o.packs ? (older ? position::older_packing_version : position::packing_version)
-                                        : (older ? position::older_replay_version : position::replay_version),
-                     .seed = o.order.seed,
-                     .epoch = resumed ? 0 : o.first_epoch,
-                     .lanes = static_cast<std::uint32_t>(lanes_),
-                     .window = o.order.shuffled ? o.order.window : 0,
-                     .global_batch = o.rows * o.world.size,
-                     .epoch_batches = o.epoch_batches,
-                     .drop_last = o.drop_last,
-                     .data_set = o.data_set,
-                     .stride = row_stride({.requested = o.stride, .of_resume_point = resumed ? resumed->stride : 0,
-                                           .rows = o.rows, .mine = o.world}),
-                     .replay = {.pass = resumed ? 0 : o.first_epoch},
-                     .ranks = lanes_ == 1 && o.one_row ? 0 : world_size,
-                     .rank = !o.one_row    ? static_cast<std::uint32_t>(o.world.rank)
-                             : lanes_ == 1 ? 0
-                                           : world_size,
-                     .times = o.times,
-                     .packing = o.packing,
-                     .counts = {.shards = o.order.shards}};
+  const position now{
+      .version = o.packs ? (older ? position::older_packing_version : position::packing_version)
+                         : (older ? position::older_replay_version : position::replay_version),
+      .seed = o.order.seed,
+      .epoch = resumed ? 0 : o.first_epoch,
+      .lanes = static_cast<std::uint32_t>(lanes_),
+      .window = o.order.shuffled ? o.order.window : 0,
+      .global_batch = o.rows * o.world.size,
+      .epoch_batches = o.epoch_batches,
+      .drop_last = o.drop_last,
+      .data_set = o.data_set,
+      .stride = row_stride(
+          {.requested = o.stride, .of_resume_point = resumed ? resumed->stride : 0, .rows = o.rows, .mine = o.world}),
+      .replay = {.pass = resumed ? 0 : o.first_epoch},
+      .ranks = lanes_ == 1 && o.one_row ? 0 : world_size,
+      .rank = !o.one_row    ? static_cast<std::uint32_t>(o.world.rank)
+              : lanes_ == 1 ? 0
+                            : world_size,
+      .times = o.times,
+      .packing = o.packing,
+      .counts = {.shards = o.order.shards}};
   if (o.first_epoch > 0 && (o.epoch_batches > 0 || from_ == replay_start::run))
-    throw setup_error(std::string(o.epoch_batches > 0
-                                      ? "with session_options::epoch_batches, a run over a source without an index"
-                                      : "a run over this source and these stages") +
-                          " can start in a later epoch only by reading all earlier epochs: got "
-                          "session_options::first_epoch = " + std::to_string(o.first_epoch) + ", expected 0",
-                      "Use a source with an index, or start with epoch 0");
+    throw setup_error(
+        std::string(o.epoch_batches > 0 ? "with session_options::epoch_batches, a run over a source without an index"
+                                        : "a run over this source and these stages") +
+            " can start in a later epoch only by reading all earlier epochs: got "
+            "session_options::first_epoch = " +
+            std::to_string(o.first_epoch) + ", expected 0",
+        "Use a source with an index, or start with epoch 0");
   if (!resumed) return now;
   if (o.grown && resumed->data_set != now.data_set)
     throw setup_error("without an index a run finds its position by reading the same data set again, but the "
@@ -231,4 +233,4 @@ MILLRACE_RARE position replayed_run::start_of_run() {
   return from;
 }
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail

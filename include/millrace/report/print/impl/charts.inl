@@ -17,8 +17,13 @@ MILLRACE_INLINE std::string step_columns(std::span<const delivered_batch> all) {
   const auto ms = [](std::uint64_t ns) { return 1e-6 * static_cast<double>(ns); };
   for (const auto& d : all) most = std::max(most, ms(d.step_ns + d.wait_ns));
   const auto first = static_cast<double>(all.front().number), last = static_cast<double>(all.back().number);
-  svg_plot p({.title = "Step time and wait for data", .x_label = "batch", .y_label = "ms",
-              .x_least = first - 0.5, .x_most = last + 0.5, .y_most = most * 1.15, .whole_x = true});
+  svg_plot p({.title = "Step time and wait for data",
+              .x_label = "batch",
+              .y_label = "ms",
+              .x_least = first - 0.5,
+              .x_most = last + 0.5,
+              .y_most = most * 1.15,
+              .whole_x = true});
   for (const auto& d : all) {
     const auto at = static_cast<double>(d.number);
     const double step = ms(d.step_ns), whole_step = ms(d.step_ns + d.wait_ns);
@@ -50,8 +55,13 @@ MILLRACE_INLINE std::string step_chart(const run_report& r) {
     zero.emplace_back(at, 0);
     most = std::max(most, (step + wait) / n);
   });
-  svg_plot p({.title = "Step time and wait for data", .x_label = "batch", .y_label = "ms",
-              .x_least = steps.front().first, .x_most = steps.back().first, .y_most = most * 1.05, .whole_x = true});
+  svg_plot p({.title = "Step time and wait for data",
+              .x_label = "batch",
+              .y_label = "ms",
+              .x_least = steps.front().first,
+              .x_most = steps.back().first,
+              .y_most = most * 1.05,
+              .whole_x = true});
   p.area(steps, zero, "step");
   p.area(whole_steps, steps, "wait");
   return p.take();
@@ -61,8 +71,12 @@ MILLRACE_INLINE std::string stage_chart(const run_report& r) {
   const auto& stages = r.statistics.stages;
   if (stages.empty()) return "";
   constexpr double row = 37;
-  svg_plot p({.title = "Stage utilization", .x_label = "% of its threads' time", .x_most = 100, .left = 12,
-              .height = 50 + row * static_cast<double>(stages.size()), .y_marks = false});
+  svg_plot p({.title = "Stage utilization",
+              .x_label = "% of its threads' time",
+              .x_most = 100,
+              .left = 12,
+              .height = 50 + row * static_cast<double>(stages.size()),
+              .y_marks = false});
   double y = svg_plot::top + 8;
   for (const auto& s : stages) {
     // Threads that have been closed, or that worked during a pause, may have counted more than 100 %. The bars end at
@@ -85,8 +99,14 @@ MILLRACE_INLINE std::string stage_chart(const run_report& r) {
 MILLRACE_INLINE std::string queue_columns(const run_report& r) {
   const auto& all = r.events.deliveries;
   const auto first = static_cast<double>(all.front().number), last = static_cast<double>(all.back().number);
-  svg_plot p({.title = "Queue fill", .x_label = "batch", .y_label = "% full",
-              .x_least = first - 0.5, .x_most = last + 0.5, .y_most = 115, .whole_x = true, .max_mark = 100});
+  svg_plot p({.title = "Queue fill",
+              .x_label = "batch",
+              .y_label = "% full",
+              .x_least = first - 0.5,
+              .x_most = last + 0.5,
+              .y_most = 115,
+              .whole_x = true,
+              .max_mark = 100});
   for (const auto& d : all) {
     const auto at = static_cast<double>(d.number);
     const std::string name = "batch " + std::to_string(d.number);
@@ -122,8 +142,8 @@ MILLRACE_INLINE std::string queue_chart(const run_report& r) {
     if (r.statistics.read_ahead_bytes > 0)
       ahead.emplace_back(at, 100 * bytes / n / static_cast<double>(r.statistics.read_ahead_bytes));
   });
-  svg_plot p({.title = "Queue fill", .x_label = "seconds", .y_label = "% full",
-              .x_most = slots.back().first, .y_most = 100});
+  svg_plot p(
+      {.title = "Queue fill", .x_label = "seconds", .y_label = "% full", .x_most = slots.back().first, .y_most = 100});
   p.line(slots, "work");
   p.line(ahead, "read");
   return p.take();
@@ -137,9 +157,13 @@ MILLRACE_INLINE std::string scaling_chart(const run_report& r) {
     if (i > 0) gap = std::min(gap, static_cast<double>(r.scaling[i].workers - r.scaling[i - 1].workers));
   }
   if (r.scaling.size() < 2) gap = 1;
-  svg_plot p({.title = "Samples per second over workers", .x_label = "workers", .y_label = "samples/s",
+  svg_plot p({.title = "Samples per second over workers",
+              .x_label = "workers",
+              .y_label = "samples/s",
               .x_least = static_cast<double>(r.scaling.front().workers) - gap / 2,
-              .x_most = static_cast<double>(r.scaling.back().workers) + gap / 2, .y_most = most * 1.15, .left = 60,
+              .x_most = static_cast<double>(r.scaling.back().workers) + gap / 2,
+              .y_most = most * 1.15,
+              .left = 60,
               .whole_x = true});
   for (const auto& s : r.scaling) {
     const auto at = static_cast<double>(s.workers);
@@ -184,9 +208,13 @@ MILLRACE_INLINE std::string gantt_chart(const run_report& r) {
     end = std::max(end, s.end_ns);
   }
   const double row = t.tracks.size() > 24 ? 9 : 18;
-  svg_plot p({.title = "Batches through all threads", .x_label = "ms",
-              .x_most = 1e-6 * static_cast<double>(end - start), .left = 80, .width = 640,
-              .height = 54 + row * static_cast<double>(t.tracks.size()), .y_marks = false});
+  svg_plot p({.title = "Batches through all threads",
+              .x_label = "ms",
+              .x_most = 1e-6 * static_cast<double>(end - start),
+              .left = 80,
+              .width = 640,
+              .height = 54 + row * static_cast<double>(t.tracks.size()),
+              .y_marks = false});
   for (std::size_t i = 0; i < t.tracks.size(); ++i)
     if (row > 10 || i % 2 == 0)
       p.text(2, svg_plot::top + row * static_cast<double>(i) + (row > 10 ? 13 : 10), t.tracks[i]);
@@ -198,10 +226,10 @@ MILLRACE_INLINE std::string gantt_chart(const run_report& r) {
     std::string tip = s.name + ", " + time_text(static_cast<double>(s.end_ns - s.start_ns));
     if (s.batch != timeline_span::no_batch) tip += ", batch " + std::to_string(s.batch);
     const std::size_t number = number_of(s);
-    p.bar({in_ms(s.start_ns), in_ms(s.end_ns), y + 1, y + row - 1},
-          number < batches.size() ? styles[number] : "other", tip);
+    p.bar({in_ms(s.start_ns), in_ms(s.end_ns), y + 1, y + row - 1}, number < batches.size() ? styles[number] : "other",
+          tip);
   }
   return p.take();
 }
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail

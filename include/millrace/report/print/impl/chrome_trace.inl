@@ -68,7 +68,7 @@ MILLRACE_INLINE void trace_event_writer::begin(const std::string& phase, const s
   out_.add("tid", thread);
 }
 
-}  // namespace detail
+}   // namespace detail
 
 MILLRACE_INLINE std::string chrome_trace(const timeline& t) {
   detail::trace_event_writer out;
@@ -93,4 +93,4 @@ MILLRACE_INLINE std::string chrome_trace(const timeline& t) {
   return out.take();
 }
 
-}}  // namespace millrace
+}}   // namespace millrace

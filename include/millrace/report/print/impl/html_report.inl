@@ -13,8 +13,8 @@ namespace detail {
 
 MILLRACE_INLINE std::string color_rules() {
   std::string out;
-  for (const std::string name : {"read", "unpack", "work", "copy", "step", "wait", "starved", "blocked", "first",
-                                 "second", "third", "other"})
+  for (const std::string name :
+       {"read", "unpack", "work", "copy", "step", "wait", "starved", "blocked", "first", "second", "third", "other"})
     out += ".line." + name + " { stroke: var(--" + name + "); } .fill." + name + " { fill: var(--" + name +
            "); } .key." + name + " { background: var(--" + name + "); }\n";
   return out;
@@ -121,9 +121,10 @@ MILLRACE_INLINE void add_picture_table(std::string& page, const picture_statisti
 MILLRACE_INLINE void add_charts(std::string& page, const run_report& r) {
   page += "<div class=\"charts\">\n";
   add_figure(page, "Step time", key("step", "the step") + key("wait", "wait for data"), step_chart(r));
-  add_figure(page, "Stages", "<span class=\"name\">busy in the stage's color</span>" + key("starved", "starved") +
-                                 key("blocked", "blocked"),
-             stage_chart(r));
+  add_figure(
+      page, "Stages",
+      "<span class=\"name\">busy in the stage's color</span>" + key("starved", "starved") + key("blocked", "blocked"),
+      stage_chart(r));
   add_figure(page, "Queues", key("work", "ready batches in the ring") + key("read", "read ahead"), queue_chart(r));
   std::string caption;
   for (const auto& p : r.scaling)
@@ -141,7 +142,7 @@ MILLRACE_INLINE void add_charts(std::string& page, const run_report& r) {
   page += "</div>\n";
 }
 
-}  // namespace detail
+}   // namespace detail
 
 MILLRACE_INLINE std::string html_report(const run_report& r) {
   using namespace detail;
@@ -182,4 +183,4 @@ MILLRACE_INLINE std::string html_report(const run_report& r) {
   return page + "</body></html>\n";
 }
 
-}}  // namespace millrace
+}}   // namespace millrace

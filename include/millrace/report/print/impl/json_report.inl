@@ -168,7 +168,7 @@ MILLRACE_INLINE void add_predictions(json_writer& out, const run_report& r) {
   });
 }
 
-}  // namespace detail
+}   // namespace detail
 
 MILLRACE_INLINE std::string json_report(const run_report& r) {
   detail::json_writer out;
@@ -189,4 +189,4 @@ MILLRACE_INLINE std::string json_report(const run_report& r) {
   return out.take() + "\n";
 }
 
-}}  // namespace millrace
+}}   // namespace millrace

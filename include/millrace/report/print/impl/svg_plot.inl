@@ -62,9 +62,8 @@ MILLRACE_INLINE void svg_plot::bar(const box& b, std::string_view style, const s
   const double from = x(std::min(b.x0, o_.x_most)), to = x(std::min(b.x1, o_.x_most));
   out_ += "<rect class=\"fill ";
   out_ += style;
-  out_ += "\" x=\"" + number(from) + "\" y=\"" + number(b.y0) + "\" width=\"" +
-          number(std::max(to - from, 0.5)) + "\" height=\"" + number(b.y1 - b.y0) + "\"><title>" + escaped(tip) +
-          "</title></rect>\n";
+  out_ += "\" x=\"" + number(from) + "\" y=\"" + number(b.y0) + "\" width=\"" + number(std::max(to - from, 0.5)) +
+          "\" height=\"" + number(b.y1 - b.y0) + "\"><title>" + escaped(tip) + "</title></rect>\n";
 }
 
 MILLRACE_INLINE void svg_plot::column(const part_of_column& c, std::string_view style, const std::string& tip) {
@@ -90,8 +89,7 @@ MILLRACE_INLINE std::string svg_plot::path(const svg_points& points, char first)
 }
 
 MILLRACE_INLINE void svg_plot::rule(double x0, double y0, double x1, double y1) {
-  out_ += "<path class=\"rule\" d=\"M" + number(x0) + " " + number(y0) + "L" + number(x1) + " " + number(y1) +
-          "\"/>\n";
+  out_ += "<path class=\"rule\" d=\"M" + number(x0) + " " + number(y0) + "L" + number(x1) + " " + number(y1) + "\"/>\n";
 }
 
 MILLRACE_INLINE void svg_plot::axes() {
@@ -116,4 +114,4 @@ MILLRACE_INLINE void svg_plot::axes() {
   if (!o_.y_label.empty()) text(2, top + 2, o_.y_label);
 }
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail

@@ -105,7 +105,7 @@ MILLRACE_INLINE std::string stage_remark(const flow_statistics& f, const stage_s
   return text;
 }
 
-}  // namespace detail
+}   // namespace detail
 
 MILLRACE_INLINE std::string text_report(const run_report& r) {
   using namespace detail;
@@ -152,8 +152,8 @@ MILLRACE_INLINE std::string text_report(const run_report& r) {
       changes += (changes.empty() ? "" : "; ") + k.change;
       continue;
     }
-    out += " " + padded(k.change, 28) + padded((k.at_most ? "<= " : "") + gain_text(k.gain), 12, true) +
-           "  " + k.next + (k.remark.empty() ? "" : "; " + k.remark) + "\n";
+    out += " " + padded(k.change, 28) + padded((k.at_most ? "<= " : "") + gain_text(k.gain), 12, true) + "  " + k.next +
+           (k.remark.empty() ? "" : "; " + k.remark) + "\n";
   }
   for (const auto& [next, changes] : nothing) out += wrapped(" +0.0 %, still " + next + ": ", changes, 3, ";");
   for (const auto& k : r.predictions)
@@ -167,4 +167,4 @@ MILLRACE_INLINE std::string text_report(const run_report& r) {
   return printable_text(out);
 }
 
-}}  // namespace millrace
+}}   // namespace millrace

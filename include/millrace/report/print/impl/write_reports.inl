@@ -32,4 +32,4 @@ MILLRACE_INLINE void write_reports(const run_report& r, const std::string& path_
   write(".predictions", detail::predictions_text(r));
 }
 
-}}  // namespace millrace
+}}   // namespace millrace

@@ -53,12 +53,11 @@ MILLRACE_INLINE bool flow_simulation::read::operator<(const read& other) const n
 MILLRACE_INLINE void flow_simulation::describe() {
   const auto add = [&](const char* name, stage_kind what, std::size_t concurrency, bool there) -> std::size_t {
     if (!there) return nowhere;
-    statistics_.stages.push_back({.name = name, .kind = what, .concurrency = concurrency,
-                               .on_workers = what == stage_kind::work});
+    statistics_.stages.push_back(
+        {.name = name, .kind = what, .concurrency = concurrency, .on_workers = what == stage_kind::work});
     std::vector<std::uint32_t> tracks;
     for (std::size_t i = 0; m_.with_timeline && what != stage_kind::unpack && i < concurrency; ++i)
-      tracks.push_back(
-          result_.events.add_track(concurrency > 1 ? name + std::string(" ") + std::to_string(i) : name));
+      tracks.push_back(result_.events.add_track(concurrency > 1 ? name + std::string(" ") + std::to_string(i) : name));
     tracks_.push_back(what == stage_kind::unpack ? tracks_[0] : tracks);
     busy_.push_back({});
     return statistics_.stages.size() - 1;
@@ -80,7 +79,7 @@ MILLRACE_INLINE double flow_simulation::read_speed() const noexcept {
 }
 
 MILLRACE_INLINE double flow_simulation::service_time(const empirical_distribution& times, stage s,
-                                              std::uint64_t number) const noexcept {
+                                                     std::uint64_t number) const noexcept {
   rng random({.seed = m_.seed, .sample = number, .stage = s});
   return times.at(random);
 }
@@ -97,8 +96,7 @@ MILLRACE_INLINE void flow_simulation::advance_to(double at) {
     (starved ? t.starved : t.blocked) += spent * static_cast<double>(idle);
   };
   pass(reading_stage_, reading_.size(), idle_readers_.size(), false);
-  if (unpack_stage_ != nowhere)
-    pass(unpack_stage_, m_.io_threads - idle_readers_.size() - reading_.size(), 0, false);
+  if (unpack_stage_ != nowhere) pass(unpack_stage_, m_.io_threads - idle_readers_.size() - reading_.size(), 0, false);
   pass(work_stage_, m_.workers - idle_workers_.size(), idle_workers_.size(), available_ <= head_);
   if (copy_stage_ != nowhere) pass(copy_stage_, copying_ ? 1 : 0, copying_ ? 0 : 1, ready_ == copied_);
   pass(step_stage_, stepping_ ? 1 : 0, stepping_ ? 0 : 1, true);
@@ -231,10 +229,9 @@ MILLRACE_INLINE flow_statistics flow_simulation::current_statistics() const {
   for (std::size_t p = 0; p < m_.phases.size(); ++p)
     f.stages[work_stage_].phases[p].busy_ns = rounded(busy_[work_stage_].busy * m_.phases[p].second);
   f.stages[reading_stage_].bytes = rounded(bytes_read_);
-  if (copy_stage_ != nowhere)
-    f.stages[copy_stage_].bytes = rounded(m_.batch_bytes * static_cast<double>(copied_));
+  if (copy_stage_ != nowhere) f.stages[copy_stage_].bytes = rounded(m_.batch_bytes * static_cast<double>(copied_));
   for (std::size_t k = 0; k < reads_ns_.size(); ++k) f.reads_at_once.add(k, {.ns = rounded(reads_ns_[k])});
   return f;
 }
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail

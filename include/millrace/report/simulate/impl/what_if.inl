@@ -42,7 +42,7 @@ MILLRACE_INLINE pipeline_model changed(pipeline_model m, const what_if_change& c
   return m;
 }
 
-}  // namespace detail
+}   // namespace detail
 
 MILLRACE_INLINE prediction what_if(const flow_statistics& recorded, const what_if_change& c) {
   detail::check_change(c);
@@ -62,4 +62,4 @@ MILLRACE_INLINE std::vector<knob_gain> simulated_gains(const flow_statistics& re
   return gains;
 }
 
-}}  // namespace millrace
+}}   // namespace millrace

@@ -119,7 +119,7 @@ struct filled_slot {
   std::byte* const data;
 };
 
-}  // namespace detail
+}   // namespace detail
 
 MILLRACE_INLINE double measure_receiving() {
   detail::loopback_connection connection;
@@ -155,4 +155,4 @@ MILLRACE_INLINE double measure_receiving() {
   return static_cast<double>(spent_ns) / static_cast<double>(all_bytes);
 }
 
-}}  // namespace millrace
+}}   // namespace millrace

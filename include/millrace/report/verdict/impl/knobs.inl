@@ -34,8 +34,10 @@ struct gain_predictor {
 
   knob_gain predict(knob what, std::string change, const flow_change& c, const what_if_change& settings) const {
     const flow_limits then = limits_of(f, c);
-    return {.what = what, .change = std::move(change),
-            .gain = then.lowest().samples_per_s / now.lowest().samples_per_s - 1, .next = then.lowest().name,
+    return {.what = what,
+            .change = std::move(change),
+            .gain = then.lowest().samples_per_s / now.lowest().samples_per_s - 1,
+            .next = then.lowest().name,
             .settings = settings};
   }
 
@@ -54,8 +56,8 @@ struct gain_predictor {
   std::vector<knob_gain> workers(const stage_statistics& work) const {
     const bound_cause missing = missing_processor(f, work);
     const std::size_t one_more = work.concurrency + 1;
-    const bool has_spare_core =
-        missing != bound_cause::quota && (f.usable_cores == 0 || work.concurrency < f.usable_cores);
+    const bool has_spare_core = missing != bound_cause::quota &&
+                                (f.usable_cores == 0 || work.concurrency < f.usable_cores);
     std::vector<knob_gain> gains{workers(work, one_more, has_spare_core)};
     std::string& remark = gains.front().remark;
     if (missing == bound_cause::quota) remark = "the quota allows no more processor time";
@@ -90,7 +92,8 @@ struct gain_predictor {
     knob_gain g{.what = knob::prefetch,
                 .change = f.host_slots > 0 ? from_to(f.host_slots, twice, "batches prefetched") : "deeper prefetch",
                 .gain = std::max(0.0, now.lowest().samples_per_s / f.samples_per_s() - 1),
-                .next = now.lowest().name, .at_most = true};
+                .next = now.lowest().name,
+                .at_most = true};
     if (f.host_slots > 0) g.settings.prefetch = twice;
     return g;
   }
@@ -107,7 +110,7 @@ struct gain_predictor {
   }
 };
 
-}  // namespace detail
+}   // namespace detail
 
 MILLRACE_INLINE std::vector<knob_gain> gains_of(const flow_statistics& f) {
   const detail::gain_predictor of{f};
@@ -128,4 +131,4 @@ MILLRACE_INLINE std::vector<knob_gain> gains_of(const flow_statistics& f) {
   return gains;
 }
 
-}}  // namespace millrace
+}}   // namespace millrace

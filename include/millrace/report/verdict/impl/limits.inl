@@ -100,4 +100,5 @@ MILLRACE_INLINE flow_limits limits_of(const flow_statistics& f, const flow_chang
   return limits;
 }
 
-}}}  // namespace millrace::detail
+}
+}}   // namespace millrace::detail

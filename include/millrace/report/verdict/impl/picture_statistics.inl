@@ -52,4 +52,4 @@ MILLRACE_INLINE double picture_statistics::bytes_per_pixel() const noexcept {
   return pixels > 0 ? static_cast<double>(bytes) / static_cast<double>(pixels) : 0;
 }
 
-}}  // namespace millrace
+}}   // namespace millrace

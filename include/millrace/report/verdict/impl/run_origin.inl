@@ -58,7 +58,7 @@ MILLRACE_INLINE std::string command_of(std::string_view arguments) {
   return command + " ...";
 }
 
-}  // namespace detail
+}   // namespace detail
 
 MILLRACE_INLINE run_origin run_origin::now() {
   run_origin o;
@@ -83,4 +83,4 @@ MILLRACE_INLINE run_origin run_origin::now() {
   return o;
 }
 
-}}  // namespace millrace
+}}   // namespace millrace

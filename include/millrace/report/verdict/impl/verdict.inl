@@ -19,7 +19,7 @@ MILLRACE_INLINE stage_phrase::stage_phrase(std::string_view stage) : name(stage)
   is = " are";
 }
 
-}  // namespace detail
+}   // namespace detail
 
 MILLRACE_INLINE std::string verdict::name() const {
   switch (what) {
@@ -118,7 +118,8 @@ MILLRACE_INLINE void judge_reading(const flow_statistics& f, const stage_statist
   }
   if (contention) v.evidence.push_back("concurrent reads slow each other down by " + percent(*contention));
   const double from_storage = f.storage_bytes && read.bytes > 0
-                                  ? static_cast<double>(*f.storage_bytes) / static_cast<double>(read.bytes) : 1;
+                                  ? static_cast<double>(*f.storage_bytes) / static_cast<double>(read.bytes)
+                                  : 1;
   if (f.storage_bytes) v.evidence.push_back(percent(from_storage) + " of the bytes came from storage");
   if (judge_reading_in_turn(f, limit, v)) return;
   if (from_storage < 0.05) {
@@ -225,7 +226,7 @@ MILLRACE_INLINE void judge_stage(const flow_statistics& f, const stage_limit& li
   }
 }
 
-}  // namespace detail
+}   // namespace detail
 
 MILLRACE_INLINE verdict judge(const flow_statistics& f) {
   using namespace detail;
@@ -278,4 +279,4 @@ MILLRACE_INLINE verdict judge(const flow_statistics& f) {
   return v;
 }
 
-}}  // namespace millrace
+}}   // namespace millrace

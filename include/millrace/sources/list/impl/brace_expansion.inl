@@ -106,7 +106,7 @@ MILLRACE_RARE std::optional<std::vector<std::string>> brace_expander::range_of(s
 }
 
 MILLRACE_RARE void brace_expander::append_choices(std::vector<std::string>& results,
-                                                    const std::vector<std::string>& choices) const {
+                                                  const std::vector<std::string>& choices) const {
   check_count(choices.size() > max_results_ / results.size() ? max_results_ + 1 : results.size() * choices.size());
   std::vector<std::string> product;
   product.reserve(results.size() * choices.size());
@@ -148,12 +148,12 @@ MILLRACE_RARE void brace_expander::check_count(std::size_t results) const {
 }
 
 MILLRACE_RARE void brace_expander::fail(const std::string& problem) const {
-    throw setup_error("the pattern '" + printable(pattern_) + "' has " + problem,
-                      "Write ranges as {000..146} and lists as {a,b}; put a backslash before a literal brace");
-  }
+  throw setup_error("the pattern '" + printable(pattern_) + "' has " + problem,
+                    "Write ranges as {000..146} and lists as {a,b}; put a backslash before a literal brace");
+}
 
 MILLRACE_RARE std::vector<std::string> expand_braces(std::string_view pattern, std::size_t max_results) {
   return brace_expander(pattern, max_results).expand(pattern);
 }
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail

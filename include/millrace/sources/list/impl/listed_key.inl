@@ -14,8 +14,7 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 namespace key_files {
 
 [[noreturn]] MILLRACE_RARE void fail(const error_location& of, const std::string& problem) {
-  throw data_error(problem, "Write each line like {\"shard\": \"train-000.tar\", \"key\": \"n01440764/0017\"}",
-                   of);
+  throw data_error(problem, "Write each line like {\"shard\": \"train-000.tar\", \"key\": \"n01440764/0017\"}", of);
 }
 
 MILLRACE_RARE std::string bytes_of_hex(const error_location& of, const std::string& member, std::string_view digits) {
@@ -48,7 +47,7 @@ struct members_of_line {
   }
 };
 
-}  // namespace key_files
+}   // namespace key_files
 
 MILLRACE_RARE listed_key read_listed_key(std::string_view text, const error_location& of) {
   std::vector<json_objects::member> members;
@@ -72,4 +71,4 @@ MILLRACE_RARE listed_key read_listed_key(std::string_view text, const error_loca
   return listed;
 }
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail

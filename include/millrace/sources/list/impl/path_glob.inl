@@ -65,7 +65,7 @@ class folder_walk {
   /// Reads all files below `folder`, which ends with a slash or is empty.
   folder_walk(const std::string& folder, bool with_hidden) : with_hidden_(with_hidden) {
     // A link may also lead to a folder that contains `folder`.
-    struct ::stat status {};
+    struct ::stat status{};
     for (std::string path = folder + "../"; posix_files::stat_path(path.c_str(), status) == 0; path += "../") {
       const std::pair id(status.st_dev, status.st_ino);
       if (!above_.empty() && above_.back() == id) break;
@@ -83,7 +83,7 @@ class folder_walk {
     const std::string display_name = folder.empty() ? "." : folder;
     const auto close = [](DIR* opened) { ::closedir(opened); };
     const std::unique_ptr<DIR, decltype(close)> opened(::opendir(display_name.c_str()), close);
-    struct ::stat status {};
+    struct ::stat status{};
     if (!opened || posix_files::stat_open(::dirfd(opened.get()), status) != 0) fail(display_name);
     const std::pair id(status.st_dev, status.st_ino);
     if (std::find(above_.begin(), above_.end(), id) != above_.end()) return;   // a link leads to a folder above
@@ -111,7 +111,7 @@ class folder_walk {
     if (entry.d_type == DT_REG) return kind::file;
     if (entry.d_type == DT_DIR) return kind::folder;
     if (entry.d_type != DT_LNK && entry.d_type != DT_UNKNOWN) return kind::other;
-    struct ::stat status {};
+    struct ::stat status{};
     if (posix_files::stat_path(path.c_str(), status) != 0) return kind::file;   // a later read reports the error
     return S_ISREG(status.st_mode) ? kind::file : S_ISDIR(status.st_mode) ? kind::folder : kind::other;
   }
@@ -139,7 +139,7 @@ MILLRACE_RARE std::vector<std::string> files_below(const std::string& folder, co
 MILLRACE_RARE std::vector<std::string> deep_matches(const std::string& pattern, const folder_rule& rule) {
   const std::string folder(fixed_folder(pattern));
   const std::string_view below = std::string_view(pattern).substr(folder.size());
-  struct ::stat status {};
+  struct ::stat status{};
   if (!folder.empty() && posix_files::stat_path(folder.c_str(), status) != 0 && errno == ENOENT) return {};
   folder_walk walk(folder, below.starts_with('.') || below.find("/.") != std::string_view::npos);
   std::vector<std::string> files = walk.take_files();
@@ -152,4 +152,4 @@ MILLRACE_RARE std::vector<std::string> deep_matches(const std::string& pattern, 
   return files;
 }
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail

@@ -18,9 +18,7 @@
 #include <new>
 #include <utility>
 
-namespace millrace { inline namespace MILLRACE_ABI {
-
-namespace detail {
+namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 MILLRACE_RARE bool is_shard_name(std::string_view name) noexcept {
   constexpr std::array<std::string_view, 7> endings{".tar",     ".tar.gz", ".tgz",    ".tar.zst",
@@ -57,12 +55,12 @@ MILLRACE_RARE std::string_view local_path(std::string_view location) {
 }
 
 MILLRACE_RARE bool exists(const std::string& path) noexcept {
-  struct ::stat status {};
+  struct ::stat status{};
   return ::stat(path.c_str(), &status) == 0;
 }
 
 MILLRACE_RARE bool is_folder(const std::string& path) noexcept {
-  struct ::stat status {};
+  struct ::stat status{};
   return ::stat(path.c_str(), &status) == 0 && S_ISDIR(status.st_mode);
 }
 
@@ -111,15 +109,13 @@ MILLRACE_RARE std::vector<std::string> shards_in(const std::string& folder, cons
   }
   if (errno != 0)
     throw io_error("the folder '" + printable(folder) + "' cannot be read: " + reason_of(errno), "Check its storage");
-  if (paths.empty())
-    throw setup_error("the folder '" + printable(folder) + "' has no shards",
-                      rule.hint);
+  if (paths.empty()) throw setup_error("the folder '" + printable(folder) + "' has no shards", rule.hint);
   std::sort(paths.begin(), paths.end());
   return paths;
 }
 
 MILLRACE_RARE std::string unreadable_because(const std::string& path) {
-  struct ::stat status {};
+  struct ::stat status{};
   if (::stat(path.c_str(), &status) != 0 || ::access(path.c_str(), R_OK) != 0) return reason_of(errno);
   return S_ISREG(status.st_mode) ? "" : "not a regular file";
 }
@@ -160,15 +156,15 @@ MILLRACE_RARE std::string glob_of(const std::string& path) {
 
 /// Returns advice about shards that cannot be read.
 MILLRACE_RARE std::string advice_about(const std::vector<std::string>& paths, std::size_t bad) {
-  const auto first =
-      std::find_if(paths.begin(), paths.end(), [](const auto& p) { return !unreadable_because(p).empty(); });
+  const auto first = std::find_if(paths.begin(), paths.end(),
+                                  [](const auto& p) { return !unreadable_because(p).empty(); });
   if (first == paths.end()) return "Check the paths";
   if (const std::string other = with_other_zeros(*first); !other.empty())
     return "'" + printable(other) + "' exists. Write the range with its leading zeros, as in {000..146}";
   const std::string path = working_directory_hint(*first);
   if (bad == paths.size()) return path;
-  return path + ". To use the existing shards, name them by a glob such as '" +
-         printable(glob_of(*first)) + "', or set .damaged_shards_at_most of shards()";
+  return path + ". To use the existing shards, name them by a glob such as '" + printable(glob_of(*first)) +
+         "', or set .damaged_shards_at_most of shards()";
 }
 
 MILLRACE_RARE void check_readable(const std::vector<std::string>& paths, std::size_t at_most) {
@@ -188,17 +184,17 @@ MILLRACE_RARE void check_readable(const std::vector<std::string>& paths, std::si
 }
 
 MILLRACE_RARE std::uint64_t size_of_file(const std::string& path) noexcept {
-  struct ::stat status {};
+  struct ::stat status{};
   return ::stat(path.c_str(), &status) == 0 ? static_cast<std::uint64_t>(status.st_size) : 0;
 }
 
 MILLRACE_RARE std::int64_t time_of_file_ns(const std::string& path) noexcept {
-  struct ::stat status {};
+  struct ::stat status{};
   return ::stat(path.c_str(), &status) == 0 ? modified_ns(status) : 0;
 }
 
 MILLRACE_RARE std::vector<std::string> resolve_names(const std::vector<std::string>& names,
-                                                       const shard_listing_options& o) {
+                                                     const shard_listing_options& o) {
   if (!o.at.is_local()) return names;
   if (names.empty()) throw setup_error("the list of shards is empty", "Name at least one shard");
   std::vector<std::string> paths;
@@ -286,6 +282,6 @@ MILLRACE_RARE std::vector<std::string> list_stored(std::string_view pattern, con
   return names;
 }
 
-}  // namespace detail
+}   // namespace detail
 
-}}  // namespace millrace
+}}   // namespace millrace

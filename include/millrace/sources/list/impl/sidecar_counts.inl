@@ -15,7 +15,7 @@ namespace detail {
 MILLRACE_INLINE std::optional<std::string> small_file(const storage& at, const std::string& path,
                                                       std::size_t max_bytes) {
   if (!at.is_local()) return front_of_stored(at, path, max_bytes);
-  struct ::stat status {};   // a pipe of this name would block the read
+  struct ::stat status{};   // a pipe of this name would block the read
   if (posix_files::stat_path(path.c_str(), status) == -1 || !S_ISREG(status.st_mode)) return std::nullopt;
   file_source source(path);
   std::string text(std::size_t{64} << 10, '\0');
@@ -85,7 +85,7 @@ MILLRACE_INLINE counts_by_name counts_of_wids(std::string_view text, const std::
   return counts;
 }
 
-}  // namespace detail
+}   // namespace detail
 
 MILLRACE_INLINE std::vector<std::optional<std::uint64_t>> sidecar_counts(std::span<const std::string> shards,
                                                                          const sidecar_counts_options& options) {
@@ -121,4 +121,4 @@ MILLRACE_INLINE std::vector<std::optional<std::uint64_t>> sidecar_counts(std::sp
   return counts;
 }
 
-}}  // namespace millrace
+}}   // namespace millrace

@@ -9,7 +9,10 @@ namespace detail {
 
 MILLRACE_INLINE entry_points entry_points_in(const shard_index& index) noexcept {
   const entry_table& entries = index.entries();
-  return {.shards = entries.built, .samples = index.samples(), .fields = entries.fields(), .bytes = entries.bytes(),
+  return {.shards = entries.built,
+          .samples = index.samples(),
+          .fields = entries.fields(),
+          .bytes = entries.bytes(),
           .shard_bytes = index.identity().size_bytes};
 }
 
@@ -31,12 +34,12 @@ MILLRACE_INLINE entry_points add_entry_points(const std::vector<std::string>& sh
   return total;
 }
 
-}  // namespace detail
+}   // namespace detail
 
 MILLRACE_INLINE entry_points entry_points_of(const std::string& shard, const std::string& index_folder) {
   const detail::loaded_index loaded = detail::load_index(detail::index_path(shard, {.cache_folder = index_folder}),
-                                                        detail::identify_shard(shard));
+                                                         detail::identify_shard(shard));
   return loaded.state == detail::index_file_state::good ? detail::entry_points_in(loaded.index) : entry_points();
 }
 
-}}  // namespace millrace
+}}   // namespace millrace

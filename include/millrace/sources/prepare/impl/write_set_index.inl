@@ -14,8 +14,7 @@ MILLRACE_INLINE set_index_totals write_set_index_of(const std::vector<std::strin
                                                     const write_set_index_options& options) {
   notice_outlet notices(options.notice);
   const set_index index = build_set_index(
-      shards, {.files = {.cache_folder = options.index_folder, .storage = options.storage},
-               .notices = &notices});
+      shards, {.files = {.cache_folder = options.index_folder, .storage = options.storage}, .notices = &notices});
   set_index_totals all{.shards = index.size(), .left_out = shards.size() - index.size()};
   for (const set_index_shard& s : index.shards()) {
     all.samples += s.samples;
@@ -30,4 +29,4 @@ MILLRACE_INLINE set_index_totals write_set_index_of(const std::vector<std::strin
   return all;
 }
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail

@@ -121,4 +121,4 @@ MILLRACE_INLINE early_row& batch_rows::add_early(early_row* row) {
   return *row;
 }
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail

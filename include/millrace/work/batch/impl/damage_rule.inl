@@ -28,9 +28,9 @@ MILLRACE_INLINE void damage_rule::add_early(std::uint64_t& count, const std::exc
     std::rethrow_exception(located);
   } catch (const lost_shard_error& e) {
     if (epoch_is_over)
-      throw data_error("no sample of an epoch is valid, so the shapes of its batches are unknown; the last error: " +
-                           e.message(),
-                       e.hint(), e.where());
+      throw data_error(
+          "no sample of an epoch is valid, so the shapes of its batches are unknown; the last error: " + e.message(),
+          e.hint(), e.where());
   } catch (const error& e) {
     if (++count > in_a_row)
       throw data_error("the first " + std::to_string(count) +
@@ -39,4 +39,4 @@ MILLRACE_INLINE void damage_rule::add_early(std::uint64_t& count, const std::exc
   }
 }
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail

@@ -39,8 +39,7 @@ MILLRACE_INLINE void dispatcher::set_available(std::uint64_t tickets) {
 MILLRACE_INLINE void dispatcher::set_limit(std::uint64_t tickets) {
   // Several threads may free space concurrently, and the later call may have the smaller number.
   std::uint64_t now = limit_.load();
-  while (now < tickets && !limit_.compare_exchange_weak(now, tickets)) {
-  }
+  while (now < tickets && !limit_.compare_exchange_weak(now, tickets)) {}
   wake_workers();
   report_tickets();
 }
@@ -362,4 +361,4 @@ MILLRACE_INLINE void dispatcher::leave(std::size_t index, std::uint64_t now) noe
   worker_left_.notify_all();
 }
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail

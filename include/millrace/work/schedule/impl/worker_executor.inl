@@ -51,4 +51,4 @@ MILLRACE_INLINE void thread_executor::work() {
   }
 }
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail

@@ -28,4 +28,4 @@ MILLRACE_INLINE std::string worker_segment::waits(std::uint64_t now_ns) const {
 
 MILLRACE_INLINE worker_segment::~worker_segment() = default;
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail

@@ -27,8 +27,12 @@ MILLRACE_INLINE replay_point replay_log::take() {
   if (from_ == replay_start::pass) return {.pass = b.pass, .rows = b.rows_of_pass};
   forget_shards_before(b.pass, plan_.first_needed_for(b.ordinal));
   const shard_begin& needed = shards_[0];
-  return {.pass = b.pass, .ordinal = b.ordinal, .rows = b.rows_of_ordinal, .shard = needed.shard,
-          .first = needed.first, .held = b.buffered_tokens};
+  return {.pass = b.pass,
+          .ordinal = b.ordinal,
+          .rows = b.rows_of_ordinal,
+          .shard = needed.shard,
+          .first = needed.first,
+          .held = b.buffered_tokens};
 }
 
 MILLRACE_INLINE void replay_log::forget_shards_before(std::uint64_t pass, std::uint64_t sample) {
@@ -36,4 +40,4 @@ MILLRACE_INLINE void replay_log::forget_shards_before(std::uint64_t pass, std::u
     shards_.pop();
 }
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail

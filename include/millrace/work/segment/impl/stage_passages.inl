@@ -77,4 +77,4 @@ MILLRACE_INLINE stage_passages::stage_passages() = default;
 
 MILLRACE_INLINE stage_passages::~stage_passages() = default;
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail

@@ -49,8 +49,9 @@ MILLRACE_INLINE std::optional<provided_keys> credential_sources::from_profile() 
 MILLRACE_INLINE std::optional<provided_keys> credential_sources::from_web_identity() const {
   const std::string file = env_.variable("AWS_WEB_IDENTITY_TOKEN_FILE"), role = env_.variable("AWS_ROLE_ARN");
   if (file.empty() || role.empty()) return std::nullopt;
-  return sts().assume_by_token({.role = role, .session = env_.variable("AWS_ROLE_SESSION_NAME"),
-                                .origin = "the web identity"}, trimmed(file_of_token(file)));
+  return sts().assume_by_token(
+      {.role = role, .session = env_.variable("AWS_ROLE_SESSION_NAME"), .origin = "the web identity"},
+      trimmed(file_of_token(file)));
 }
 
 MILLRACE_INLINE std::optional<provided_keys> credential_sources::from_container() const {
@@ -79,8 +80,11 @@ MILLRACE_INLINE std::optional<provided_keys> credential_sources::from_instance()
   if (base.empty()) base = "http://169.254.169.254";
   while (base.ends_with('/')) base.pop_back();
   const std::string roles = base + "/latest/meta-data/iam/security-credentials/";
-  small_request request{.method = "PUT", .url = base + "/latest/api/token",
-                        .headers = {{"X-aws-ec2-metadata-token-ttl-seconds", "21600"}}, .seconds = 1, .attempts = 1};
+  small_request request{.method = "PUT",
+                        .url = base + "/latest/api/token",
+                        .headers = {{"X-aws-ec2-metadata-token-ttl-seconds", "21600"}},
+                        .seconds = 1,
+                        .attempts = 1};
   small_answer answer;
   try {
     answer = env_.fetch(request);
@@ -123,7 +127,7 @@ MILLRACE_INLINE provided_keys credential_sources::checked(provided_keys provided
   if (provided.keys.access_key_id.empty() || provided.keys.secret_access_key.empty())
     throw setup_error("a key is incomplete: " + provided.origin + " has a " +
                           (provided.keys.access_key_id.empty() ? "secret access key without its id"
-                                                            : "key id without its secret access key"),
+                                                               : "key id without its secret access key"),
                       "Set both, or neither", {.stage = "remote"});
   return provided;
 }
@@ -195,13 +199,15 @@ MILLRACE_INLINE std::optional<provided_keys> credential_sources::from_profile(co
       throw setup_error(origin + " requires an MFA code (mfa_serial), which Millrace does not support", export_hint,
                         {.stage = "remote"});
     const auto keys = !credential_source.empty() ? from_credential_source(credential_source, origin)
-                      : source == profile ? static_keys(profile, origin) : from_profile(source, depth + 1);
+                      : source == profile        ? static_keys(profile, origin)
+                                                 : from_profile(source, depth + 1);
     if (!keys)
       throw setup_error(origin + " assumes a role, but its source keys are missing: expected keys from " +
                             printable(credential_source.empty() ? "the profile \"" + source + '"' : credential_source),
                         "Correct source_profile or credential_source", {.stage = "remote"});
-    return sts().assume({.role = role, .session = value("role_session_name"), .external_id = value("external_id"),
-                         .origin = origin}, keys->keys);
+    return sts().assume(
+        {.role = role, .session = value("role_session_name"), .external_id = value("external_id"), .origin = origin},
+        keys->keys);
   }
   if (auto keys = static_keys(profile, origin)) return keys;
   if (const std::string file = value("web_identity_token_file"); !file.empty() && !role.empty())
@@ -216,7 +222,7 @@ MILLRACE_INLINE std::optional<provided_keys> credential_sources::from_profile(co
 }
 
 MILLRACE_INLINE std::optional<provided_keys> credential_sources::static_keys(const std::string& profile,
-                                                                          const std::string& origin) const {
+                                                                             const std::string& origin) const {
   signing_keys keys{.access_key_id = value_in(profile, "aws_access_key_id"),
                     .secret_access_key = value_in(profile, "aws_secret_access_key"),
                     .session_token = value_in(profile, "aws_session_token")};
@@ -290,8 +296,8 @@ MILLRACE_INLINE std::string profile_file::value(const std::string& section, cons
 
 MILLRACE_INLINE void profile_file::fail(std::string_view path, std::size_t line) {
   throw profile_error("a profile file is wrong: line " + std::to_string(line) + " of " + printable(path) +
-                        " is neither [SECTION] nor NAME = VALUE",
-                    "Correct the line; `aws configure list` reads the same file", {.stage = "remote"});
+                          " is neither [SECTION] nor NAME = VALUE",
+                      "Correct the line; `aws configure list` reads the same file", {.stage = "remote"});
 }
 
 MILLRACE_INLINE std::string profile_file::section_name(std::string_view text) {
@@ -310,4 +316,4 @@ MILLRACE_INLINE std::string_view profile_file::without_comment(std::string_view 
   return value;
 }
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail

@@ -25,11 +25,11 @@ struct curl_exchange {
   [[noreturn]] void fail(const small_request& request, CURLcode code) const {
     const url_parts url(request.url);
     const std::string what = problem[0] != '\0' ? printable(problem, 200) : curl_easy_strerror(code);
-    throw io_error("a request to " + printable(std::string(url.scheme) + "://" + std::string(url.host)) + " failed: " +
-                       (is_long ? "the answer is longer than 64 MiB"
-                                : "no answer within " + std::to_string(static_cast<long>(request.seconds)) + " s (" +
-                                      what + ")"),
-                   "Check the address, the network and its proxies", {.stage = "remote"});
+    throw io_error(
+        "a request to " + printable(std::string(url.scheme) + "://" + std::string(url.host)) + " failed: " +
+            (is_long ? "the answer is longer than 64 MiB"
+                     : "no answer within " + std::to_string(static_cast<long>(request.seconds)) + " s (" + what + ")"),
+        "Check the address, the network and its proxies", {.stage = "remote"});
   }
 
   static std::size_t take_body(char* data, std::size_t, std::size_t count, void* to) noexcept {
@@ -111,4 +111,4 @@ MILLRACE_INLINE small_answer curl_fetch::operator()(const small_request& request
   }
 }
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail

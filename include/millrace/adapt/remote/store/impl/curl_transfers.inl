@@ -70,4 +70,4 @@ MILLRACE_INLINE void curl_transfers::transfer() noexcept {
   curl_multi_socket_action(multi_.get(), CURL_SOCKET_TIMEOUT, 0, &running);
 }
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail

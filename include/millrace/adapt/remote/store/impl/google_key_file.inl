@@ -41,8 +41,8 @@ MILLRACE_INLINE std::optional<std::string> rsa_signature(const std::string& priv
       BIO_new_mem_buf(private_key_pem.data(), static_cast<int>(private_key_pem.size())));
   // Without this callback, OpenSSL would request a password on the terminal.
   const auto no_password = [](char*, int, int, void*) { return -1; };
-  const std::unique_ptr<EVP_PKEY, closer> key(
-      bio ? PEM_read_bio_PrivateKey(bio.get(), nullptr, no_password, nullptr) : nullptr);
+  const std::unique_ptr<EVP_PKEY, closer> key(bio ? PEM_read_bio_PrivateKey(bio.get(), nullptr, no_password, nullptr)
+                                                  : nullptr);
   const std::unique_ptr<EVP_MD_CTX, closer> context(EVP_MD_CTX_new());
   const auto* const data = reinterpret_cast<const unsigned char*>(text.data());
   std::size_t size = 0;
@@ -74,9 +74,10 @@ MILLRACE_INLINE std::optional<provided_keys> google_key_file::token() const {
   const std::string type = value_of(file, "type");
   if (type == "authorized_user")
     return requested("https://oauth2.googleapis.com/token",
-                 "grant_type=refresh_token&client_id=" + uri_encoded(value_of(file, "client_id"), slash::encoded) +
-                     "&client_secret=" + uri_encoded(value_of(file, "client_secret"), slash::encoded) +
-                     "&refresh_token=" + uri_encoded(value_of(file, "refresh_token"), slash::encoded), path);
+                     "grant_type=refresh_token&client_id=" + uri_encoded(value_of(file, "client_id"), slash::encoded) +
+                         "&client_secret=" + uri_encoded(value_of(file, "client_secret"), slash::encoded) +
+                         "&refresh_token=" + uri_encoded(value_of(file, "refresh_token"), slash::encoded),
+                     path);
   if (type == "service_account") return of_service_account(file, path);
   throw setup_error("the key file " + printable(path) + " has an unsupported type: got " +
                         printable('"' + type + '"', 64) + ", expected authorized_user or service_account",
@@ -129,10 +130,9 @@ MILLRACE_INLINE provided_keys google_key_file::of_service_account(const members&
 }
 
 MILLRACE_INLINE provided_keys google_key_file::requested(const std::string& url, const std::string& form,
-                                                  const std::string& path) const {
+                                                         const std::string& path) const {
   const small_answer answer = env_.fetch(
-      {.method = "POST", .url = url, .headers = {{"Content-Type", "application/x-www-form-urlencoded"}},
-       .body = form});
+      {.method = "POST", .url = url, .headers = {{"Content-Type", "application/x-www-form-urlencoded"}}, .body = form});
   const std::string who = "Google's token server";
   const members reply = members_of(answer.body, who + "'s answer, of status " + std::to_string(answer.status) + ",");
   std::int64_t lasts = 0;
@@ -147,4 +147,4 @@ MILLRACE_INLINE provided_keys google_key_file::requested(const std::string& url,
           .origin = "the key file " + printable(path)};
 }
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail

@@ -86,7 +86,9 @@ MILLRACE_INLINE std::optional<provided_keys> gs_access::from_instance() const {
   small_answer answer;
   try {
     answer = env_.fetch({.url = "http://" + host + "/computeMetadata/v1/instance/service-accounts/default/token",
-                            .headers = {{"Metadata-Flavor", "Google"}}, .seconds = 1, .attempts = 1});
+                         .headers = {{"Metadata-Flavor", "Google"}},
+                         .seconds = 1,
+                         .attempts = 1});
   } catch (const io_error&) {
     return std::nullopt;   // this machine is not an instance
   }
@@ -110,4 +112,4 @@ MILLRACE_INLINE std::optional<provided_keys> gs_access::from_instance() const {
   return of_token(std::move(token), env_.now_seconds() + static_cast<std::int64_t>(lasts), who);
 }
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail

@@ -82,8 +82,9 @@ MILLRACE_INLINE bool key_provider::has_same(signing_keys keys) const {
 
 MILLRACE_INLINE provided_keys key_provider::take(provided_keys provided, std::int64_t now) {
   if (provided.keys.expires_seconds <= now)
-    throw io_error(provided.origin + " has keys that expired " + std::to_string(now - provided.keys.expires_seconds) +
-                       " s ago", "Renew the keys, and check this machine's clock", {.stage = "remote"});
+    throw io_error(
+        provided.origin + " has keys that expired " + std::to_string(now - provided.keys.expires_seconds) + " s ago",
+        "Renew the keys, and check this machine's clock", {.stage = "remote"});
   current_ = std::move(provided);
   next_try_ = now + pause_seconds;
   return *current_;
@@ -131,7 +132,8 @@ MILLRACE_INLINE double key_provider::pause(std::int64_t now) {
     } catch (const std::exception&) {
       line += ", and the callable that returns new keys throws";
     }
-    notices_.deliver({.kind = notice_kind::keys, .severity = notice_severity::warning,
+    notices_.deliver({.kind = notice_kind::keys,
+                      .severity = notice_severity::warning,
                       .text = line + ". Millrace searches for new keys for up to " + seconds});
   }
   return std::max(1.0, std::min(left, static_cast<double>(outage_->next_search - now)));
@@ -176,4 +178,4 @@ MILLRACE_INLINE std::string key_provider::search_summary(std::int64_t now) const
   return text;
 }
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail

@@ -38,8 +38,7 @@ MILLRACE_INLINE std::string store_answer::advice(const std::string& origin) cons
   const std::string keys = origin.empty() ? "without keys" : "with keys of " + origin;
   if (code == "RequestTimeTooSkewed") return "Set this machine's clock";
   if (code == "NoSuchBucket") return "Correct the bucket, or the endpoint";
-  if (code == "SignatureDoesNotMatch")
-    return "Correct the secret access key. The request was signed " + keys;
+  if (code == "SignatureDoesNotMatch") return "Correct the secret access key. The request was signed " + keys;
   if (code == "InvalidAccessKeyId") return "Correct the access key id. The request was signed " + keys;
   if (code == "ExpiredToken" || code == "InvalidToken" || status == 401)
     return "Renew the keys. The request was signed " + keys;
@@ -54,8 +53,8 @@ MILLRACE_INLINE std::string store_answer::advice(const std::string& origin) cons
 
 MILLRACE_INLINE store_answer read_store_answer(const small_answer& answer) {
   store_answer result{.status = answer.status,
-                    .region = std::string(header_value(answer.headers, "x-amz-bucket-region")),
-                    .server_seconds = http_date_seconds(header_value(answer.headers, "date"))};
+                      .region = std::string(header_value(answer.headers, "x-amz-bucket-region")),
+                      .server_seconds = http_date_seconds(header_value(answer.headers, "date"))};
   std::optional<std::int64_t> server_time;
   try {
     xml_reader(answer.body).for_each([&](std::string_view at, const std::string& content) {
@@ -71,4 +70,4 @@ MILLRACE_INLINE store_answer read_store_answer(const small_answer& answer) {
   return result;
 }
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail

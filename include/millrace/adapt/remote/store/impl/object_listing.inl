@@ -27,7 +27,7 @@ struct store_request {
 /// missing object. If the store refuses the request, throws a located io_error. Retries with increasing pauses while
 /// the store is busy, and during a search for keys (key_provider.hpp). Each attempt is signed again.
 MILLRACE_INLINE small_answer request_from_store(object_access& access, const key_environment& env,
-                                       const store_request& question) {
+                                                const store_request& question) {
   constexpr int max_attempts = 8, max_recoveries = 16;
   double pause = 0.1;
   for (int attempt = 1, recoveries = 0;; ++attempt) {
@@ -58,7 +58,7 @@ MILLRACE_INLINE small_answer request_from_store(object_access& access, const key
     error.attempted = next.attempted;
     if (attempt >= max_attempts || !error.is_transient())
       throw error.failure(question.name.empty() ? question.object.name_of(question.object.key) : question.name,
-                         sent.origin, access.now_seconds());
+                          sent.origin, access.now_seconds());
     env.sleep(pause);
     pause *= 2;
   }
@@ -84,8 +84,8 @@ MILLRACE_INLINE std::string listing_query(std::string_view prefix, std::string_v
 /// Parses one page of a listing.
 MILLRACE_INLINE listing_page read_listing(std::string_view xml) {
   const auto fail = [](const char* problem) {
-    throw data_error(std::string("the listing of a bucket ") + problem,
-                     "Check that the server supports ListObjectsV2", {.stage = "remote"});
+    throw data_error(std::string("the listing of a bucket ") + problem, "Check that the server supports ListObjectsV2",
+                     {.stage = "remote"});
   };
   listing_page page;
   bool is_listing = false, is_encoded = false;
@@ -137,16 +137,15 @@ MILLRACE_INLINE std::vector<std::string> list_objects(object_access& access, con
     }
     if (page.is_last) break;
     if (page.next == from || names.size() > max_names || pages == max_pages)
-      throw data_error(page.next == from
-                           ? "the listing of a bucket does not end: the server returned the same continuation token "
-                             "again"
-                           : "the listing of a bucket is too long: expected at most 10,000,000 names on 100,000 pages",
-                       "Use a longer prefix, or name the shards with braces",
-                       {.stage = "remote", .shard = question.name});
+      throw data_error(
+          page.next == from ? "the listing of a bucket does not end: the server returned the same continuation token "
+                              "again"
+                            : "the listing of a bucket is too long: expected at most 10,000,000 names on 100,000 pages",
+          "Use a longer prefix, or name the shards with braces", {.stage = "remote", .shard = question.name});
     from = std::move(page.next);
   }
   std::sort(names.begin(), names.end());
   return names;
 }
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail

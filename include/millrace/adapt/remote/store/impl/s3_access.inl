@@ -13,11 +13,11 @@ MILLRACE_INLINE std::string checked_endpoint(std::string endpoint, const char* o
   const url_parts parts(endpoint);
   if ((parts.scheme != "http" && parts.scheme != "https") || parts.host.empty() || !parts.query.empty() ||
       parts.host.find_first_of(" @\\") != std::string_view::npos)
-    throw setup_error("the endpoint is wrong: got " +
-                          (parts.host.find('@') != std::string_view::npos ? "a URL with a password"
-                                                                          : printable(endpoint)) +
-                          ", expected http:// or https://, a host and an optional port",
-                      std::string("Correct ") + option, {.stage = "remote"});
+    throw setup_error(
+        "the endpoint is wrong: got " +
+            (parts.host.find('@') != std::string_view::npos ? "a URL with a password" : printable(endpoint)) +
+            ", expected http:// or https://, a host and an optional port",
+        std::string("Correct ") + option, {.stage = "remote"});
   return endpoint;
 }
 
@@ -54,7 +54,7 @@ MILLRACE_INLINE addressed_request s3_access::address(std::string_view method, co
 }
 
 MILLRACE_INLINE remedy s3_access::handle_refusal(const object_url& object, const addressed_request& sent,
-                                       const store_answer& answer) {
+                                                 const store_answer& answer) {
   // The region must be valid, because it becomes a part of the host of the next request.
   if (is_region(answer.region) && answer.region != sent.region) {
     const std::lock_guard lock(mutex_);
@@ -92,9 +92,9 @@ MILLRACE_INLINE s3_access::settings s3_access::settled() {
   if (s.region.empty()) s.region = sources.profile_value("region");
   if (s.region.empty()) s.region = "us-east-1";
   if (!is_region(s.region))
-    throw setup_error("the region is wrong: got " + printable('"' + s.region + '"') +
-                          ", expected a name such as us-east-1",
-                      "Correct AWS_REGION, or s3_options::region", {.stage = "remote"});
+    throw setup_error(
+        "the region is wrong: got " + printable('"' + s.region + '"') + ", expected a name such as us-east-1",
+        "Correct AWS_REGION, or s3_options::region", {.stage = "remote"});
   s.endpoint = options_.endpoint;
   if (s.endpoint.empty() && !env_.is_on("AWS_IGNORE_CONFIGURED_ENDPOINT_URLS"))
     s.endpoint = first_of(env_.variable("AWS_ENDPOINT_URL_S3"), env_.variable("AWS_ENDPOINT_URL"),
@@ -143,4 +143,4 @@ MILLRACE_INLINE provided_keys s3_access::find_keys() {
       {.stage = "remote"});
 }
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail

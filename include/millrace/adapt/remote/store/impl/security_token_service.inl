@@ -28,15 +28,14 @@ MILLRACE_INLINE provided_keys security_token_service::assume(const role_request&
 }
 
 MILLRACE_INLINE provided_keys security_token_service::assume_by_token(const role_request& role,
-                                                                   std::string_view token) const {
+                                                                      std::string_view token) const {
   return send(role,
-             form_of("AssumeRoleWithWebIdentity", role) +
-                 "&WebIdentityToken=" + uri_encoded(token, slash::encoded), nullptr);
+              form_of("AssumeRoleWithWebIdentity", role) + "&WebIdentityToken=" + uri_encoded(token, slash::encoded),
+              nullptr);
 }
 
 MILLRACE_INLINE std::string security_token_service::form_of(const char* action, const role_request& role) const {
-  const std::string session =
-      role.session.empty() ? "millrace-" + std::to_string(env_.now_seconds()) : role.session;
+  const std::string session = role.session.empty() ? "millrace-" + std::to_string(env_.now_seconds()) : role.session;
   return std::string("Action=") + action + "&Version=2011-06-15&RoleArn=" + uri_encoded(role.role, slash::encoded) +
          "&RoleSessionName=" + uri_encoded(session, slash::encoded);
 }
@@ -51,16 +50,20 @@ MILLRACE_INLINE std::string security_token_service::endpoint() const {
 }
 
 MILLRACE_INLINE provided_keys security_token_service::send(const role_request& role, const std::string& form,
-                                                       const signing_keys* keys) const {
+                                                           const signing_keys* keys) const {
   // Send the parameters in the body, because proxies and access logs record URLs.
-  small_request request{.method = "POST", .url = endpoint(),
-                        .headers = {{"Content-Type", "application/x-www-form-urlencoded"}}, .body = form};
+  small_request request{.method = "POST",
+                        .url = endpoint(),
+                        .headers = {{"Content-Type", "application/x-www-form-urlencoded"}},
+                        .body = form};
   if (keys) {
-    const signature_v4 signature{.credentials = *keys, .region = region_.empty() ? "us-east-1" : region_,
-                                 .service = "sts", .payload_hash = hex_text(sha256(form)),
+    const signature_v4 signature{.credentials = *keys,
+                                 .region = region_.empty() ? "us-east-1" : region_,
+                                 .service = "sts",
+                                 .payload_hash = hex_text(sha256(form)),
                                  .sends_payload_hash = false};
-    const header_list more = signature.headers(
-        {.method = "POST", .url = request.url, .headers = request.headers}, env_.now_seconds());
+    const header_list more = signature.headers({.method = "POST", .url = request.url, .headers = request.headers},
+                                               env_.now_seconds());
     request.headers.insert(request.headers.end(), more.begin(), more.end());
   }
   const small_answer answer = env_.fetch(request);
@@ -84,4 +87,4 @@ MILLRACE_INLINE provided_keys security_token_service::send(const role_request& r
   return keys_of_response(std::move(provided), expiration);
 }
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail

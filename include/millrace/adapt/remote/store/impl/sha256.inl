@@ -20,7 +20,8 @@ MILLRACE_INLINE std::string sha256(std::string_view text) {
   std::string digest(sha256_bytes, '\0');
   unsigned size = 0;
   if (EVP_Digest(text.data(), text.size(), reinterpret_cast<unsigned char*>(digest.data()), &size, EVP_sha256(),
-                 nullptr) != 1 || size != sha256_bytes)
+                 nullptr) != 1 ||
+      size != sha256_bytes)
     fail_digest();
   return digest;
 }
@@ -31,7 +32,8 @@ MILLRACE_INLINE std::string hmac_sha256(std::string_view key, std::string_view t
   // An empty key also needs an address. With a null pointer, libcrypto would reuse the key of its last call.
   if (HMAC(EVP_sha256(), key.empty() ? "" : key.data(), static_cast<int>(key.size()),
            reinterpret_cast<const unsigned char*>(text.data()), text.size(),
-           reinterpret_cast<unsigned char*>(code.data()), &size) == nullptr || size != sha256_bytes)
+           reinterpret_cast<unsigned char*>(code.data()), &size) == nullptr ||
+      size != sha256_bytes)
     fail_digest();
   return code;
 }
@@ -48,4 +50,4 @@ MILLRACE_INLINE std::string hex_text(std::string_view bytes) {
   return text;
 }
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail

@@ -46,8 +46,8 @@ MILLRACE_INLINE header_list signature_v4::headers(const signable_request& reques
   const std::string scope = time.substr(0, 8) + '/' + region + '/' + service + "/aws4_request";
   const std::string to_sign = "AWS4-HMAC-SHA256\n" + time + '\n' + scope + '\n' + hex_text(sha256(canonical));
   added.emplace_back("Authorization", "AWS4-HMAC-SHA256 Credential=" + credentials.access_key_id + '/' + scope +
-                                          ", SignedHeaders=" + names + ", Signature=" +
-                                          hex_text(hmac_sha256(key_of(time.substr(0, 8)), to_sign)));
+                                          ", SignedHeaders=" + names +
+                                          ", Signature=" + hex_text(hmac_sha256(key_of(time.substr(0, 8)), to_sign)));
   return added;
 }
 
@@ -88,8 +88,7 @@ MILLRACE_INLINE std::string signature_v4::sorted_query(std::string_view query) {
   }
   std::sort(pairs.begin(), pairs.end());
   std::string text;
-  for (const auto& [name, value] : pairs)
-    text.append(text.empty() ? "" : "&").append(name).append("=").append(value);
+  for (const auto& [name, value] : pairs) text.append(text.empty() ? "" : "&").append(name).append("=").append(value);
   return text;
 }
 
@@ -104,8 +103,9 @@ MILLRACE_INLINE std::string signature_v4::single_spaced(std::string_view value) 
 }
 
 MILLRACE_INLINE std::string signature_v4::key_of(std::string_view day) const {
-  return hmac_sha256(hmac_sha256(hmac_sha256(hmac_sha256("AWS4" + credentials.secret_access_key, day), region),
-                                 service), "aws4_request");
+  return hmac_sha256(
+      hmac_sha256(hmac_sha256(hmac_sha256("AWS4" + credentials.secret_access_key, day), region), service),
+      "aws4_request");
 }
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail

@@ -25,8 +25,11 @@ MILLRACE_INLINE utc_fields utc_fields::of(std::int64_t seconds) noexcept {
   const unsigned year_of_era = (day_of_era - day_of_era / 1'460 + day_of_era / 36'524 - day_of_era / 146'096) / 365;
   const unsigned day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
   const unsigned shifted = (5 * day_of_year + 2) / 153, month = shifted < 10 ? shifted + 3 : shifted - 9;
-  return {.year = static_cast<std::int64_t>(year_of_era) + era * 400 + (month <= 2 ? 1 : 0), .month = month,
-          .day = day_of_year - (153 * shifted + 2) / 5 + 1, .hour = rest / 3'600, .minute = rest / 60 % 60,
+  return {.year = static_cast<std::int64_t>(year_of_era) + era * 400 + (month <= 2 ? 1 : 0),
+          .month = month,
+          .day = day_of_year - (153 * shifted + 2) / 5 + 1,
+          .hour = rest / 3'600,
+          .minute = rest / 60 % 60,
           .second = rest % 60};
 }
 
@@ -126,4 +129,4 @@ MILLRACE_INLINE std::optional<std::int64_t> http_date_seconds(std::string_view t
   return f.seconds();
 }
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail

@@ -6,9 +6,9 @@
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 MILLRACE_INLINE void xml_reader::fail(const char* problem) const {
-  throw data_error(std::string("the XML ") + problem + ", at byte " + std::to_string(at_) + " of " +
-                       std::to_string(text_.size()),
-                   "Check the server, and any proxy in front of it", {.stage = "remote"});
+  throw data_error(
+      std::string("the XML ") + problem + ", at byte " + std::to_string(at_) + " of " + std::to_string(text_.size()),
+      "Check the server, and any proxy in front of it", {.stage = "remote"});
 }
 
 MILLRACE_INLINE bool xml_reader::skip(std::string_view mark) noexcept {
@@ -119,4 +119,4 @@ MILLRACE_INLINE void xml_reader::skip_attributes() {
   }
 }
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail

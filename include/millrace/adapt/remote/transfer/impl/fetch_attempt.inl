@@ -12,8 +12,13 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 MILLRACE_INLINE fetch_attempt::fetch_attempt(std::shared_ptr<fetch_job> of, const remote_options& o, kind k,
                                              curl_easy handle)
-    : job_(std::move(of)), handle_(std::move(handle)), kind_(k), range_(job_->missing()), sent_(*job_->sent),
-      begun_ns_(steady_ns()), mark_ns_(begun_ns_) {
+    : job_(std::move(of)),
+      handle_(std::move(handle)),
+      kind_(k),
+      range_(job_->missing()),
+      sent_(*job_->sent),
+      begun_ns_(steady_ns()),
+      mark_ns_(begun_ns_) {
   set_up(o);
 }
 
@@ -66,8 +71,7 @@ MILLRACE_INLINE void fetch_attempt::set_up(const remote_options& o) {
   handle_.set(CURLOPT_HTTPHEADER, headers_.get());
   handle_.set(CURLOPT_NOSIGNAL, 1L);
   handle_.set(CURLOPT_CONNECTTIMEOUT_MS, static_cast<long>(1'000 * o.connect_limit.count()));
-  handle_.set(CURLOPT_HTTP_VERSION,
-              static_cast<long>(o.http2 ? CURL_HTTP_VERSION_2TLS : CURL_HTTP_VERSION_1_1));
+  handle_.set(CURLOPT_HTTP_VERSION, static_cast<long>(o.http2 ? CURL_HTTP_VERSION_2TLS : CURL_HTTP_VERSION_1_1));
   // libcurl allocates a buffer for each request. Small requests get small buffers, which fit into the CPU's cache.
   handle_.set(CURLOPT_BUFFERSIZE, requested_bytes() < (4U << 20) ? 64L << 10 : 192L << 10);
   handle_.set(CURLOPT_DNS_SHUFFLE_ADDRESSES, 1L);
@@ -146,4 +150,4 @@ MILLRACE_INLINE bool fetch_attempt::take(std::span<const std::byte> bytes) {
   return true;
 }
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail

@@ -20,9 +20,10 @@ MILLRACE_INLINE fetch_problem stalled_problem(const remote_options& o) {
 
 /// Returns an error with the name of the object, and the offset of the first missing byte.
 MILLRACE_INLINE std::exception_ptr fetch_error(const fetch_job& job, const std::string& text, const std::string& hint) {
-  return std::make_exception_ptr(io_error(text, hint, {.stage = "remote",
-                                                       .shard = without_secrets(job.fetch->object()->name),
-                                                       .offset_bytes = job.missing().first_byte}));
+  return std::make_exception_ptr(io_error(text, hint,
+                                          {.stage = "remote",
+                                           .shard = without_secrets(job.fetch->object()->name),
+                                           .offset_bytes = job.missing().first_byte}));
 }
 
 MILLRACE_INLINE std::exception_ptr given_up(const fetch_job& job) {
@@ -64,4 +65,4 @@ MILLRACE_INLINE std::int64_t requested_pause_ns(const small_answer& answer) {
   return std::max<std::int64_t>(seconds, 0) * 1'000'000'000;
 }
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail

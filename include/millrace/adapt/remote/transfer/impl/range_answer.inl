@@ -107,4 +107,4 @@ MILLRACE_INLINE judged_answer judge(const byte_interval& requested, const file_i
   }
 }
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail

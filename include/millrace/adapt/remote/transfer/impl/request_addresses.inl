@@ -32,7 +32,8 @@ MILLRACE_INLINE std::string sendable_url(std::string_view name) {
 }
 
 MILLRACE_INLINE request_addresses::request_addresses(const remote_options& o)
-    : headers_(o.headers), has_current_headers_(o.current_headers != nullptr),
+    : headers_(o.headers),
+      has_current_headers_(o.current_headers != nullptr),
       stores_({.s3 = o.s3, .gs = o.gs, .search_options = search_options_of(o)},
               process_environment(curl_fetch({.ca_file = o.ca_file}))),
       web_keys_([ask = o.current_headers] { return keys_of_web(ask()); },
@@ -43,8 +44,7 @@ MILLRACE_INLINE addressed_request request_addresses::address(const std::string& 
   if (!is_web_name(name))
     throw setup_error("mr::remote() does not support this kind of name: got " + printable(name) +
                           ", expected http://, https://, s3:// or gs://",
-                      "Correct the name, or omit .storage for local files",
-                      {.stage = "remote", .shard = name});
+                      "Correct the name, or omit .storage for local files", {.stage = "remote", .shard = name});
   addressed_request request{.url = sendable_url(name), .headers = headers_};
   if (!has_current_headers_) return request;
   provided_keys provided = web_keys_.get();
@@ -68,7 +68,7 @@ MILLRACE_INLINE void request_addresses::accepted(const std::string& name, const 
 }
 
 MILLRACE_INLINE remedy request_addresses::handle_refusal(const std::string& name, const addressed_request& sent,
-                                               const small_answer& answer) {
+                                                         const small_answer& answer) {
   if (is_object_url(name)) return stores_.handle_refusal(name, sent, answer);
   if (sent.origin.empty() || (answer.status != 401 && answer.status != 403)) return {};
   return web_keys_.refused(sent.keys);
@@ -83,7 +83,8 @@ MILLRACE_INLINE io_error request_addresses::failure(const std::string& name, con
                                : "Open the address in a browser, or with curl -I";
   return {"the server refuses a request: got status " + std::to_string(answer.status) + refusal_message(answer) +
               ", expected 206" + attempted,
-          hint, {.stage = "remote", .shard = without_secrets(name)}};
+          hint,
+          {.stage = "remote", .shard = without_secrets(name)}};
 }
 
 MILLRACE_INLINE std::string request_addresses::refusal_message(const small_answer& answer) {
@@ -106,17 +107,16 @@ MILLRACE_INLINE std::vector<std::string> request_addresses::list(const std::stri
 }
 
 MILLRACE_INLINE key_search_options request_addresses::search_options_of(const remote_options& o) {
-  return {.retry_seconds = o.retry.attempts > 1 ? o.retry.limit.count() : 0,
-          .notice = o.notice};
+  return {.retry_seconds = o.retry.attempts > 1 ? o.retry.limit.count() : 0, .notice = o.notice};
 }
 
 MILLRACE_INLINE provided_keys request_addresses::keys_of_web(header_list headers) {
   for (const auto& [name, value] : headers)
     if (name.empty() || (name + value).find_first_of("\r\n") != std::string::npos)
       throw setup_error("remote_options::current_headers returned an invalid header: its name is empty, or it contains "
-                            "a line break",
+                        "a line break",
                         "Return a name that is not empty, and no line breaks", {.stage = "remote"});
   return {.keys = {.headers = std::move(headers)}, .origin = "remote_options::current_headers"};
 }
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail

@@ -222,10 +222,10 @@ MILLRACE_INLINE void transfer_engine::refused(const fetch_attempt& attempt) {
   }
   if (error.is_transient()) {
     if (job->running > 0) return;
-    return retry_later(job, {failure_kind::busy,
-                             "the server answered " + std::to_string(answer.status) +
-                                 request_addresses::refusal_message(answer),
-                             false, requested_pause_ns(answer)});
+    return retry_later(
+        job, {failure_kind::busy,
+              "the server answered " + std::to_string(answer.status) + request_addresses::refusal_message(answer),
+              false, requested_pause_ns(answer)});
   }
   fail(job, std::make_exception_ptr(addresses_.failure(object.name, attempt.sent(), answer, next.attempted)));
 }
@@ -331,4 +331,4 @@ MILLRACE_INLINE void transfer_engine::fail_all(const std::exception_ptr& why) no
   waiting_.clear();
 }
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail

@@ -25,9 +25,9 @@ MILLRACE_INLINE void key_table::add(std::string_view key, std::string_view shard
     shard_number = entry->second;
   }
   if (key.size() > std::numeric_limits<std::uint32_t>::max())
-    throw setup_error("a key of a list is too long: got " + std::to_string(key.size()) +
-                      " bytes, expected less than 4 GiB",
-                      "Check the program that wrote the list");
+    throw setup_error(
+        "a key of a list is too long: got " + std::to_string(key.size()) + " bytes, expected less than 4 GiB",
+        "Check the program that wrote the list");
   entries_.push_back({digest_bytes(bytes_of(key)), text_.size(), static_cast<std::uint32_t>(key.size()), shard_number});
   text_ += key;
 }
@@ -35,9 +35,8 @@ MILLRACE_INLINE void key_table::add(std::string_view key, std::string_view shard
 MILLRACE_INLINE void key_table::sort() {
   // An entry that matches in any shard precedes the other entries with the same key.
   const auto rank = [&](const entry& e) { return std::pair(key_of(e), e.shard == any_shard ? 0 : e.shard + 1); };
-  std::sort(entries_.begin(), entries_.end(), [&](const entry& a, const entry& b) {
-    return a.hash != b.hash ? a.hash < b.hash : rank(a) < rank(b);
-  });
+  std::sort(entries_.begin(), entries_.end(),
+            [&](const entry& a, const entry& b) { return a.hash != b.hash ? a.hash < b.hash : rank(a) < rank(b); });
   const auto covers = [&](const entry& first, const entry& second) {
     return first.hash == second.hash && key_of(first) == key_of(second) &&
            (first.shard == any_shard || first.shard == second.shard);
@@ -56,7 +55,7 @@ MILLRACE_INLINE std::size_t key_table::find(std::string_view key, std::string_vi
   return none;
 }
 
-}  // namespace detail
+}   // namespace detail
 
 MILLRACE_INLINE key_list::key_list(const std::vector<std::string>& keys) {
   auto table = std::make_shared<detail::key_table>();
@@ -65,4 +64,4 @@ MILLRACE_INLINE key_list::key_list(const std::vector<std::string>& keys) {
   keys_ = std::move(table);
 }
 
-}}  // namespace millrace
+}}   // namespace millrace

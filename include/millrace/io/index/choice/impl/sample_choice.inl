@@ -156,4 +156,4 @@ MILLRACE_INLINE std::size_t choice_search::times(std::string_view key, std::stri
   return choice_->repeats ? choice_->repeats(key, shard) : 1;
 }
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail

@@ -22,7 +22,9 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 class entries_build {
  public:
   entries_build(const entries_job& job, shard_index& index)
-      : job_(job), index_(index), sizes_(index.members()),
+      : job_(job),
+        index_(index),
+        sizes_(index.members()),
         pieces_((index.samples() + samples_of_piece - 1) / samples_of_piece) {}
 
   built_entries run() {
@@ -79,8 +81,7 @@ class entries_build {
   static void ignore_damage(const std::exception_ptr& failure) {
     try {
       std::rethrow_exception(failure);
-    } catch (const data_error&) {
-    }
+    } catch (const data_error&) {}
   }
 
   std::uint64_t add_sample(std::uint32_t number, const record& sample, std::vector<std::byte>& piece) {
@@ -129,7 +130,7 @@ class entries_build {
   entry_pieces pieces_;
   std::atomic<std::size_t> next_{0};
   std::atomic<std::uint64_t> unreadable_{0};
-  std::mutex mutex_;                   // guards the failure
+  std::mutex mutex_;   // guards the failure
   std::exception_ptr failure_;
 };
 
@@ -137,4 +138,4 @@ MILLRACE_INLINE built_entries build_entries(const entries_job& job, shard_index&
   return entries_build(job, index).run();
 }
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail

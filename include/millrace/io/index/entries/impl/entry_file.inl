@@ -58,8 +58,8 @@ MILLRACE_INLINE entry_cache::chunk entry_file::chunk_at(std::uint64_t offset_byt
   if (auto cached = cache_.find(name)) return cached;
   const std::uint64_t begin = name.second * entry_cache::chunk_bytes;
   const std::uint64_t end = static_cast<const stored_file&>(file_.file()).identity().size_bytes;
-  std::vector<std::byte> read(static_cast<std::size_t>(
-      std::min<std::uint64_t>(entry_cache::chunk_bytes, end - std::min(end, begin))));
+  std::vector<std::byte> read(
+      static_cast<std::size_t>(std::min<std::uint64_t>(entry_cache::chunk_bytes, end - std::min(end, begin))));
   read.resize(read_fully(file_, begin, read));
   auto chunk = std::make_shared<const std::vector<std::byte>>(std::move(read));
   cache_.add(name, chunk);
@@ -81,4 +81,4 @@ MILLRACE_INLINE void entry_file::will_read(std::span<const byte_range> ranges) {
   if (!chunks.empty()) file_.will_read(chunks);
 }
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail

@@ -37,8 +37,10 @@ MILLRACE_RARE std::string index_path(const std::string& shard, const index_file_
 }
 
 MILLRACE_RARE void fail_index(std::string_view problem, int reason, const std::string& path) {
-  throw io_error(std::string(problem) + ": " + reason_of(reason), "Check the file and its permissions, or name another "
-                 "folder for indexes", {.stage = "index", .shard = path});
+  throw io_error(std::string(problem) + ": " + reason_of(reason),
+                 "Check the file and its permissions, or name another "
+                 "folder for indexes",
+                 {.stage = "index", .shard = path});
 }
 
 MILLRACE_RARE unique_fd open_index(const std::string& path, int flags) noexcept {
@@ -48,8 +50,7 @@ MILLRACE_RARE unique_fd open_index(const std::string& path, int flags) noexcept 
   return unique_fd(file);
 }
 
-MILLRACE_RARE bool read_index(const unique_fd& file, std::uint64_t offset_bytes,
-                                std::span<std::byte> buffer) noexcept {
+MILLRACE_RARE bool read_index(const unique_fd& file, std::uint64_t offset_bytes, std::span<std::byte> buffer) noexcept {
   errno = 0;
   while (!buffer.empty()) {
     const ssize_t got = posix_files::read_at(file.get(), buffer.data(), std::min(buffer.size(), std::size_t{1} << 30),
@@ -63,10 +64,11 @@ MILLRACE_RARE bool read_index(const unique_fd& file, std::uint64_t offset_bytes,
 }
 
 MILLRACE_RARE std::pair<index_file_state, std::string> read_index_head(const unique_fd& file, const std::string& path,
-    const shard_identity& shard, index_front& front) {
+                                                                       const shard_identity& shard,
+                                                                       index_front& front) {
   using enum index_file_state;
   const index_head& head = front.head;
-  struct ::stat status {};
+  struct ::stat status{};
   if (posix_files::stat_open(file.get(), status) == -1) fail_index("cannot get the size of the index", errno, path);
   if (!S_ISREG(status.st_mode)) return {damaged, "it is not a regular file"};
   const auto file_bytes = static_cast<std::uint64_t>(status.st_size);
@@ -92,7 +94,7 @@ MILLRACE_RARE std::pair<index_file_state, std::string> read_index_head(const uni
 }
 
 MILLRACE_RARE loaded_index load_open_index(const unique_fd& file, const std::string& path,
-                                             const shard_identity& shard) {
+                                           const shard_identity& shard) {
   loaded_index result;
   index_front front;
   const index_head& head = front.head;
@@ -103,7 +105,7 @@ MILLRACE_RARE loaded_index load_open_index(const unique_fd& file, const std::str
       std::span(columns.words.get(), static_cast<std::size_t>(head.counts.all_bytes() / 4)));
   if (!read_index(file, front.columns_at(), body) && errno != 0) fail_index("cannot read the index", errno, path);
   std::string defect = errno == 0 && crc32c(body) == head.body_checksum ? find_defect(head, columns)
-                                                                       : "the checksum of its columns is wrong";
+                                                                        : "the checksum of its columns is wrong";
   entry_table entries;
   if (defect.empty() && front.has_entries()) {
     entries.built = true;
@@ -113,7 +115,8 @@ MILLRACE_RARE loaded_index load_open_index(const unique_fd& file, const std::str
     if (!read_index(file, entries.begin_at - ends.size(), ends) && errno != 0)
       fail_index("cannot read the index", errno, path);
     defect = errno == 0 && crc32c(ends) == front.entries.ends_checksum
-                ? find_defect(front, columns, entries.ends) : "the checksum of its table of entry points is wrong";
+                 ? find_defect(front, columns, entries.ends)
+                 : "the checksum of its table of entry points is wrong";
   }
   if (!defect.empty()) return {.state = index_file_state::damaged, .reason = std::move(defect)};
   result.index = shard_index(head.facts(), std::move(columns));
@@ -128,7 +131,7 @@ MILLRACE_RARE shard_identity identify_shard(const std::string& path, const stora
       throw io_error("the storage does not contain this file", "Correct its name", {.stage = "index", .shard = path});
     return {.size_bytes = stamp->size_bytes, .modified_ns = stamp->changed};
   }
-  struct ::stat status {};
+  struct ::stat status{};
   if (posix_files::stat_path(path.c_str(), status) == -1)
     throw io_error("cannot get the size of the file: " + reason_of(errno),
                    "Check the file, its permissions and its storage", {.stage = "index", .shard = path});
@@ -151,16 +154,21 @@ MILLRACE_RARE loaded_index load_index_without_shard(const std::string& path) {
 }
 
 MILLRACE_RARE index_summary summarize_open_index(const unique_fd& file, const std::string& path,
-                                                   const shard_identity& shard) {
+                                                 const shard_identity& shard) {
   index_front front;
   const index_head& head = front.head;
   const auto state = read_index_head(file, path, shard, front).first;
   if (state != index_file_state::good) return {.state = state};
-  return {.state = state, .samples = head.counts.samples, .members = head.counts.members,
-          .known_checksums = head.known_checksums, .fingerprint = head.fingerprint,
+  return {.state = state,
+          .samples = head.counts.samples,
+          .members = head.counts.members,
+          .known_checksums = head.known_checksums,
+          .fingerprint = head.fingerprint,
           .shard_is_complete = head.facts().state == shard_index::shard_state::complete,
-          .without_end_marker = head.facts().counters.missing_end_markers > 0, .entries_built = front.has_entries(),
-          .entry_bytes = front.has_entries() ? front.entries.bytes : 0, .shard = head.identity(),
+          .without_end_marker = head.facts().counters.missing_end_markers > 0,
+          .entries_built = front.has_entries(),
+          .entry_bytes = front.has_entries() ? front.entries.bytes : 0,
+          .shard = head.identity(),
           .index_bytes = front.has_entries() ? front.bytes_before_entries() : sizeof head + head.counts.all_bytes()};
 }
 
@@ -202,7 +210,7 @@ MILLRACE_INLINE std::uint64_t bytes_before_entries(std::span<const std::byte> fi
 /// Returns a file in memory that contains an index file up to its entries, and has the size of the complete index file.
 /// Returns no file if the index does not exist. The first request fetches `front_bytes`.
 MILLRACE_RARE unique_fd copy_of_stored(const storage& at, const std::string& name, std::size_t front_bytes,
-                                         bool heads_only) {
+                                       bool heads_only) {
   const auto file = at->open_front(name, front_bytes);
   if (!file) return unique_fd(-1);
   constexpr std::uint64_t largest = std::uint64_t{4} << 30;
@@ -259,12 +267,11 @@ MILLRACE_RARE index_summary summarize_stored_index(const storage& at, const std:
 }
 
 /// Appends a range of a file.
-MILLRACE_RARE void append_from(const unique_fd& file, byte_range range, const std::string& path,
-                                 atomic_file<>& to) {
+MILLRACE_RARE void append_from(const unique_fd& file, byte_range range, const std::string& path, atomic_file<>& to) {
   std::vector<std::byte> piece(static_cast<std::size_t>(std::min<std::uint64_t>(range.size_bytes, 1 << 20)));
   while (range.size_bytes > 0) {
-    const std::span<std::byte> now =
-        std::span(piece).first(static_cast<std::size_t>(std::min<std::uint64_t>(piece.size(), range.size_bytes)));
+    const std::span<std::byte> now = std::span(piece).first(
+        static_cast<std::size_t>(std::min<std::uint64_t>(piece.size(), range.size_bytes)));
     if (!read_index(file, range.offset_bytes, now)) fail_index("cannot read the index", errno == 0 ? EIO : errno, path);
     to.append(now);
     range = {range.offset_bytes + now.size(), range.size_bytes - now.size()};
@@ -279,7 +286,7 @@ MILLRACE_RARE unique_fd lock_current(const std::string& path) {
     if (file.get() == -1 && errno == ENOENT) file = open_index(path, O_RDWR | O_CREAT | O_NOFOLLOW);
     if (file.get() == -1) fail_index("cannot write the index", errno, path);
     while (posix_files::lock(file.get()) == -1 && errno == EINTR) {}
-    struct ::stat locked {}, now {};
+    struct ::stat locked{}, now{};
     if (posix_files::stat_open(file.get(), locked) == -1) fail_index("cannot get the size of the index", errno, path);
     // If this is a different file, the previous owner of the lock replaced it, or another program removed it.
     if (posix_files::stat_path(path.c_str(), now) == 0 && now.st_ino == locked.st_ino && now.st_dev == locked.st_dev)
@@ -303,11 +310,12 @@ MILLRACE_INLINE bool merge_checksums(const shard_index& before, shard_index& ind
 
 /// Replaces the file `before` with a file for `index`. If `entries` is null, copies the entries of `before`.
 MILLRACE_RARE void replace_index(const unique_fd& before, const std::string& path, const shard_index& index,
-                                   const entry_pieces* entries) {
+                                 const entry_pieces* entries) {
   try {
     atomic_file<> replacement(path);
     replacement.append(index_bytes(index));
-    if (entries) for (const auto& piece : *entries) replacement.append(piece);
+    if (entries)
+      for (const auto& piece : *entries) replacement.append(piece);
     else append_from(before, {index.entries().begin_at, index.entries().bytes()}, path, replacement);
     replacement.publish();
   } catch (const io_error& e) {
@@ -336,4 +344,4 @@ MILLRACE_RARE void remove_abandoned_indexes(const std::string& path) {
   remove_abandoned_files(folder, posix_files(), [](std::string_view name) { return name.ends_with(index_ending); });
 }
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail

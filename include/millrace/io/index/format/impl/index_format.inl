@@ -29,12 +29,18 @@ MILLRACE_INLINE std::uint64_t entries_begin_at(const index_counts& counts) noexc
 
 MILLRACE_RARE shard_index::shard_facts index_head::facts() const noexcept {
   const bool marked = state != complete_without_marker;
-  return {.state = marked ? state : shard_index::shard_state::complete, .identity = identity(),
+  return {.state = marked ? state : shard_index::shard_state::complete,
+          .identity = identity(),
           .fingerprint = fingerprint,
-          .damage_offset_bytes = damage_offset_bytes, .resume_offset_bytes = resume_offset_bytes,
-          .counters = {.samples = counts.samples, .metadata_members = metadata_members, .dot_files = dot_files,
-                       .names_without_dot = names_without_dot, .not_regular = not_regular,
-                       .unconverted_names = unconverted_names, .missing_end_markers = marked ? 0U : 1U}};
+          .damage_offset_bytes = damage_offset_bytes,
+          .resume_offset_bytes = resume_offset_bytes,
+          .counters = {.samples = counts.samples,
+                       .metadata_members = metadata_members,
+                       .dot_files = dot_files,
+                       .names_without_dot = names_without_dot,
+                       .not_regular = not_regular,
+                       .unconverted_names = unconverted_names,
+                       .missing_end_markers = marked ? 0U : 1U}};
 }
 
 MILLRACE_RARE std::vector<std::byte> index_bytes(const shard_index& index) {
@@ -47,8 +53,8 @@ MILLRACE_RARE std::vector<std::byte> index_bytes(const shard_index& index) {
       .head = {.version = index.entries().built ? index_head::with_entries : index_head::expected_version}};
   const auto columns_at = static_cast<std::size_t>(front.columns_at());
   std::vector<std::byte> file(columns_at + body.size() + ends.size());
-  const auto checksums_at = static_cast<std::size_t>(
-      reinterpret_cast<const std::byte*>(columns.checksums().data()) - body.data());
+  const auto checksums_at = static_cast<std::size_t>(reinterpret_cast<const std::byte*>(columns.checksums().data()) -
+                                                     body.data());
   const std::size_t checksums_end = checksums_at + columns.checksums().size_bytes();
   std::byte* const copy = file.data() + columns_at;
   const auto copy_part = [&](std::size_t begin, std::size_t end) {
@@ -63,15 +69,21 @@ MILLRACE_RARE std::vector<std::byte> index_bytes(const shard_index& index) {
     std::memcpy(copy + checksums_at + 4 * std::size_t{m}, &checksum, 4);
   }
   if (!ends.empty()) std::memcpy(copy + body.size(), ends.data(), ends.size());
-  front.head = index_head{
-      .version = front.head.version, .shard_bytes = facts.identity.size_bytes,
-      .shard_modified_ns = facts.identity.modified_ns,
-      .fingerprint = facts.fingerprint, .damage_offset_bytes = facts.damage_offset_bytes,
-      .resume_offset_bytes = facts.resume_offset_bytes, .metadata_members = c.metadata_members,
-      .dot_files = c.dot_files, .names_without_dot = c.names_without_dot, .not_regular = c.not_regular,
-      .unconverted_names = c.unconverted_names, .counts = columns.counts,
-      .state = c.missing_end_markers > 0 ? index_head::complete_without_marker : facts.state,
-      .body_checksum = crc32c({copy, body.size()}), .known_checksums = checksums};
+  front.head = index_head{.version = front.head.version,
+                          .shard_bytes = facts.identity.size_bytes,
+                          .shard_modified_ns = facts.identity.modified_ns,
+                          .fingerprint = facts.fingerprint,
+                          .damage_offset_bytes = facts.damage_offset_bytes,
+                          .resume_offset_bytes = facts.resume_offset_bytes,
+                          .metadata_members = c.metadata_members,
+                          .dot_files = c.dot_files,
+                          .names_without_dot = c.names_without_dot,
+                          .not_regular = c.not_regular,
+                          .unconverted_names = c.unconverted_names,
+                          .counts = columns.counts,
+                          .state = c.missing_end_markers > 0 ? index_head::complete_without_marker : facts.state,
+                          .body_checksum = crc32c({copy, body.size()}),
+                          .known_checksums = checksums};
   front.head.head_checksum = front.head.expected_head_checksum();
   front.entries = entries_head{.bytes = index.entries().bytes(), .ends_checksum = crc32c(ends)};
   front.entries.checksum = front.entries.expected_checksum(front.head);
@@ -128,7 +140,7 @@ MILLRACE_INLINE std::string find_defect(const index_head& head, const index_colu
 }
 
 MILLRACE_INLINE std::string find_defect(const index_front& front, const index_columns& columns,
-                                    std::span<const std::uint32_t> ends) {
+                                        std::span<const std::uint32_t> ends) {
   const auto blocks = columns.payload_blocks(), sizes = columns.payload_sizes();
   bool sound = ends.size() == blocks.size();
   std::uint32_t before = 0;
@@ -142,4 +154,4 @@ MILLRACE_INLINE std::string find_defect(const index_front& front, const index_co
   return sound && before == front.entries.bytes ? "" : "its entry points do not match their payloads";
 }
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail

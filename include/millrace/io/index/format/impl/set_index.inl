@@ -203,8 +203,7 @@ MILLRACE_RARE int set_index::compare_name(std::size_t shard, std::string_view wi
   return name.find('%') == std::string_view::npos ? name.compare(with) : unescaped(name)->compare(with);
 }
 
-MILLRACE_RARE std::optional<set_index_shard> set_index::find_from(std::size_t& nearby,
-                                                                    std::string_view shard) const {
+MILLRACE_RARE std::optional<set_index_shard> set_index::find_from(std::size_t& nearby, std::string_view shard) const {
   const auto remove_folder = [&shard] { shard.remove_prefix(shard.find('/') + 1); };
   std::size_t slashes = slashes_of(shard);
   for (; slashes > slashes_; --slashes) remove_folder();
@@ -227,11 +226,11 @@ MILLRACE_RARE std::string_view common_folder(const name_list& names) noexcept {
   std::string_view common = names.view(0);
   for (std::size_t i = 1; i < names.size(); ++i) {
     const std::string_view name = names.view(i);
-    common = common.substr(0, static_cast<std::size_t>(
-                                  std::mismatch(common.begin(), common.end(), name.begin(), name.end()).first -
-                                  common.begin()));
+    common = common.substr(
+        0, static_cast<std::size_t>(std::mismatch(common.begin(), common.end(), name.begin(), name.end()).first -
+                                    common.begin()));
   }
   return common.substr(0, common.rfind('/') + 1);   // without a slash, npos + 1 is 0
 }
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail

@@ -93,4 +93,4 @@ MILLRACE_INLINE bool shard_index::is_unmoved(const indexed_member& now, const in
                           : same_fingerprint;
 }
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail

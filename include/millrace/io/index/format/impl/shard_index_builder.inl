@@ -42,7 +42,8 @@ MILLRACE_RARE shard_index shard_index_builder::finish_damaged(const error& damag
   facts_.state = shard_index::shard_state::damaged;
   facts_.damage_offset_bytes = damage.where().offset_bytes;
   facts_.resume_offset_bytes = open_                    ? tar_block_bytes * std::uint64_t{sample_blocks_.back()}
-                               : sample_blocks_.empty() ? 0 : damage.where().offset_bytes;
+                               : sample_blocks_.empty() ? 0
+                                                        : damage.where().offset_bytes;
   discard_open_sample();
   return pack(damage.message());
 }
@@ -54,9 +55,9 @@ MILLRACE_INLINE std::uint32_t shard_index_builder::block_of(std::uint64_t offset
 }
 
 MILLRACE_RARE void shard_index_builder::too_large() {
-    throw setup_error("the shard is larger than an index can describe (2 TiB, 2^32 - 2 members, 4 GiB of names)",
-                      "Write smaller shards");
-  }
+  throw setup_error("the shard is larger than an index can describe (2 TiB, 2^32 - 2 members, 4 GiB of names)",
+                    "Write smaller shards");
+}
 
 MILLRACE_INLINE std::uint32_t shard_index_builder::checked(std::size_t count) {
   if (count >= std::numeric_limits<std::uint32_t>::max()) too_large();
@@ -87,12 +88,13 @@ MILLRACE_INLINE void shard_index_builder::discard_open_sample() {
   open_ = false;
 }
 
-MILLRACE_INLINE void shard_index_builder::count_skipped(const tar_member& member,
-                                                            const member_name& name) noexcept {
+MILLRACE_INLINE void shard_index_builder::count_skipped(const tar_member& member, const member_name& name) noexcept {
   using enum member_name::kind_of_name;
   shard_counters& c = facts_.counters;
-  ++(!member.regular ? c.not_regular : name.kind == metadata ? c.metadata_members
-     : name.kind == dot_file ? c.dot_files : c.names_without_dot);
+  ++(!member.regular         ? c.not_regular
+     : name.kind == metadata ? c.metadata_members
+     : name.kind == dot_file ? c.dot_files
+                             : c.names_without_dot);
 }
 
 MILLRACE_INLINE std::uint32_t shard_index_builder::number_of(std::string_view name) {
@@ -116,12 +118,15 @@ MILLRACE_INLINE shard_index shard_index_builder::pack(std::string_view damage) {
   std::string names;
   std::vector<std::uint32_t> ends;
   for (const std::string& name : field_names_) ends.push_back(checked((names += name).size()));
-  index_columns columns({.samples = checked(member_ends_.size()), .members = checked(payload_blocks_.size()),
-                         .fields = checked(ends.size()), .key_bytes = checked(keys_.size()),
-                         .field_bytes = checked(names.size()), .damage_bytes = checked(damage.size())});
+  index_columns columns({.samples = checked(member_ends_.size()),
+                         .members = checked(payload_blocks_.size()),
+                         .fields = checked(ends.size()),
+                         .key_bytes = checked(keys_.size()),
+                         .field_bytes = checked(names.size()),
+                         .damage_bytes = checked(damage.size())});
   std::size_t number = 0;
-  for (const auto* column : {&sample_blocks_, &key_ends_, &member_ends_, &payload_blocks_, &payload_sizes_,
-                             &member_fields_}) {
+  for (const auto* column :
+       {&sample_blocks_, &key_ends_, &member_ends_, &payload_blocks_, &payload_sizes_, &member_fields_}) {
     const auto place = columns.column(number++);
     std::copy(column->begin(), column->end(), place.begin());
   }
@@ -136,4 +141,4 @@ MILLRACE_INLINE shard_index shard_index_builder::pack(std::string_view damage) {
   return index;
 }
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail

@@ -57,4 +57,4 @@ MILLRACE_INLINE shard_index scan_shard(byte_source& source, block_pool& pool) {
   return scan_any_shard(source, pool);
 }
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail

@@ -57,4 +57,4 @@ MILLRACE_INLINE void block_cache::erase(const block_name& name, block& s) {
   blocks_.erase(name);
 }
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail

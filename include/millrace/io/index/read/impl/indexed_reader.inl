@@ -35,9 +35,8 @@ MILLRACE_INLINE std::size_t indexed_reader::read(std::span<const std::uint32_t> 
   order_.resize(numbers.size());
   std::iota(order_.begin(), order_.end(), std::size_t{0});
   if (!std::is_sorted(numbers.begin(), numbers.end()))
-    std::sort(order_.begin(), order_.end(), [&](std::size_t a, std::size_t b) {
-      return numbers[a] != numbers[b] ? numbers[a] < numbers[b] : a < b;
-    });
+    std::sort(order_.begin(), order_.end(),
+              [&](std::size_t a, std::size_t b) { return numbers[a] != numbers[b] ? numbers[a] < numbers[b] : a < b; });
   begin_block();
   for (std::size_t i = 0; i < order_.size(); ++i) {
     const std::uint32_t number = numbers[order_[i]];
@@ -92,8 +91,7 @@ MILLRACE_INLINE record indexed_reader::read_one(std::uint32_t number) {
 MILLRACE_INLINE void indexed_reader::throw_damage() {
   shard_reader reader = reader_of({.number = index_->samples(), .offset_bytes = index_->facts().resume_offset_bytes});
   while (reader.next()) {}
-  throw data_error("the shard was damaged when its index was built, but is intact now: " +
-                       printable(index_->damage()),
+  throw data_error("the shard was damaged when its index was built, but is intact now: " + printable(index_->damage()),
                    "Remove its index, and start again", where({}, index_->facts().damage_offset_bytes));
 }
 
@@ -208,10 +206,14 @@ MILLRACE_INLINE void indexed_reader::fill_block() {
     for (const std::size_t end = std::min(at + prefetch_bytes, tail_end); fetched < end; fetched += alignment)
       __builtin_prefetch(base + fetched, 1);
     const indexed_sample& sample = planned.entry;
-    record_head head{.key_at = put(base, at, sample.key), .key_size = sample.key.size(),
-                     .shard_at = shard_at, .shard_size = shard.size(), .fields_at = 0,
+    record_head head{.key_at = put(base, at, sample.key),
+                     .key_size = sample.key.size(),
+                     .shard_at = shard_at,
+                     .shard_size = shard.size(),
+                     .fields_at = 0,
                      .field_count = planned.end_part - planned.first_part,
-                     .offset_bytes = sample.offset_bytes, .head_at = 0,
+                     .offset_bytes = sample.offset_bytes,
+                     .head_at = 0,
                      .held_bytes = block.get()->capacity_bytes / planned_.size()};
     for (std::size_t i = planned.first_part; i < planned.end_part; ++i) name_field(base, at, parts_[i].member);
     at = head.fields_at = aligned(at, alignof(record_head));
@@ -311,8 +313,8 @@ MILLRACE_INLINE void indexed_reader::check_entries(const run_of_parts& parts, bl
       const std::byte* const payload = to.data() + parts.lead + p.at;
       right = crc32c(entries, p.checksum != 0 ? p.checksum : crc32c({payload, p.size})) == expected;
       if (right)
-        with_entries_.push_back({parts.lead + p.at, p.size, static_cast<std::size_t>(entries.data() - to.data()),
-                                 entries.size()});
+        with_entries_.push_back(
+            {parts.lead + p.at, p.size, static_cast<std::size_t>(entries.data() - to.data()), entries.size()});
     }
     ++(right ? counters_.with_entries : counters_.entries_refused);
   }
@@ -342,8 +344,8 @@ MILLRACE_INLINE void indexed_reader::read_alone(std::size_t position, std::uint3
     ++counters_.samples;
     records_[position] = std::move(*sample);
   } catch (...) {
-    record_failure(position, is_cut_before_end_of(number) ? as_lost_shard(std::current_exception())
-                                                  : std::current_exception());
+    record_failure(position,
+                   is_cut_before_end_of(number) ? as_lost_shard(std::current_exception()) : std::current_exception());
   }
 }
 
@@ -361,14 +363,15 @@ MILLRACE_INLINE bool indexed_reader::is_cut_before_end_of(std::uint32_t number) 
 }
 
 MILLRACE_INLINE shard_reader indexed_reader::reader_of(const part_of_shard& p) {
-  return open_shard_at({.offset_bytes = p.offset_bytes, .samples_before = p.number,
+  return open_shard_at({.offset_bytes = p.offset_bytes,
+                        .samples_before = p.number,
                         .last_key = p.number == 0 ? std::string() : std::string(index_->sample(p.number - 1).key)},
                        std::make_unique<borrowed_byte_source>(*source_, p.end_bytes), *pool_,
                        {.fields = options_.fields, .limits = options_.limits, .strict = p.strict});
 }
 
 MILLRACE_INLINE indexed_reader::check_result indexed_reader::check(std::uint32_t number, std::uint32_t member,
-                                                              std::span<const std::byte> payload) {
+                                                                   std::span<const std::byte> payload) {
   if (!options_.checksums || payload.empty()) return {};
   const std::uint32_t checksum = crc32c(payload);
   std::uint32_t expected = index_->checksum(member);
@@ -391,8 +394,7 @@ MILLRACE_INLINE void indexed_reader::record_failure(std::size_t position, std::e
 }
 
 MILLRACE_INLINE error_location indexed_reader::where(std::string_view key, std::uint64_t offset_bytes) const {
-  return {.stage = "tar", .shard = std::string(source_->name()), .key = std::string(key),
-          .offset_bytes = offset_bytes};
+  return {.stage = "tar", .shard = std::string(source_->name()), .key = std::string(key), .offset_bytes = offset_bytes};
 }
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail

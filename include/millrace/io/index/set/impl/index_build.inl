@@ -20,12 +20,13 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 /// Returns whether an index file exists.
 MILLRACE_RARE bool has_index_file(const std::string& path, const index_file_options& files) noexcept {
-  struct ::stat status {};
+  struct ::stat status{};
   return files.can_store() && posix_files::stat_path(path.c_str(), status) == 0;
 }
 
 MILLRACE_RARE index_builder::index_builder(std::span<const std::string> shards, const index_build_options& options)
-    : shards_(shards), options_(options),
+    : shards_(shards),
+      options_(options),
       terminal_(options.notices && options.notices->prints() && prints_to_terminal()) {
   result_.indexes.resize(shards.size());
   result_.heads.resize(shards.size());
@@ -36,12 +37,15 @@ MILLRACE_RARE index_builder::index_builder(std::span<const std::string> shards, 
 MILLRACE_RARE shard_indexes index_builder::run() {
   if (options_.store && !options_.files.cache_folder.empty())
     posix_files::make_folder(options_.files.cache_folder.c_str());   // on failure, writing an index reports it
-  slow_step step("reads and builds indexes", {.items = shards_.size(), .only_stalls = options_.notices != nullptr,
-                                              .notices = options_.notices, .after_ns = options_.report_after_ns});
+  slow_step step("reads and builds indexes", {.items = shards_.size(),
+                                              .only_stalls = options_.notices != nullptr,
+                                              .notices = options_.notices,
+                                              .after_ns = options_.report_after_ns});
   step_ = &step;
   const unsigned cores = std::max(usable_cores(), 1U);
-  const unsigned usual =
-      !options_.files.storage.is_local() ? max_stored_requests : options_.entries ? cores : std::min(cores, 8U);
+  const unsigned usual = !options_.files.storage.is_local() ? max_stored_requests
+                         : options_.entries                 ? cores
+                                                            : std::min(cores, 8U);
   std::size_t count = options_.threads > 0 ? options_.threads : usual;
   const std::size_t requested = count;
   count = std::min(count, shards_.size());
@@ -132,14 +136,13 @@ MILLRACE_RARE void index_builder::process(std::size_t shard, block_pool& pool) {
   if (!before) return;
   if (before->state != index_file_state::good && stored) use_stored(shard, *identity, *before);
   index_result result = before->state == index_file_state::good ? index_result{.index = std::move(before->index)}
-                                                             : build(shard, index_file, *identity, *before, pool);
+                                                                : build(shard, index_file, *identity, *before, pool);
   if (result.may_be_stored() && needs_entries(result.index.entries().built))
     try_to_add_entries(shards_[shard], index_file, result);
   add(shard, std::move(result));
 }
 
-MILLRACE_RARE std::optional<shard_identity> index_builder::identify(std::size_t shard,
-                                                                      const std::string& index_file) {
+MILLRACE_RARE std::optional<shard_identity> index_builder::identify(std::size_t shard, const std::string& index_file) {
   try {
     return identify_shard(shards_[shard], options_.files.storage);
   } catch (const io_error&) {
@@ -157,7 +160,7 @@ MILLRACE_RARE bool index_builder::add_older(std::size_t shard, const std::string
 }
 
 MILLRACE_RARE std::optional<loaded_index> index_builder::load_file(std::size_t shard, const std::string& index_file,
-                                                                     const shard_identity& identity) {
+                                                                   const shard_identity& identity) {
   if (!options_.files.can_store()) return loaded_index();
   try {
     if (options_.heads_only) {
@@ -174,11 +177,12 @@ MILLRACE_RARE std::optional<loaded_index> index_builder::load_file(std::size_t s
 }
 
 MILLRACE_RARE index_result index_builder::build(std::size_t shard, const std::string& index_file,
-                                                 const shard_identity& identity, const loaded_index& before,
-                                                 block_pool& pool) {
+                                                const shard_identity& identity, const loaded_index& before,
+                                                block_pool& pool) {
   const bool touched = before.state == index_file_state::touched;
   index_result result{.index = scan(shards_[shard], identity, pool),
-                    .outcome = touched ? index_outcome::touched : index_outcome::built, .before = before.state};
+                      .outcome = touched ? index_outcome::touched : index_outcome::built,
+                      .before = before.state};
   if (touched) result.index.copy_checksums_from(before.index);
   if (result.index.state() == shard_index::shard_state::damaged) compare_with_older(index_file, result);
   try {
@@ -200,7 +204,7 @@ MILLRACE_RARE void index_builder::compare_with_older(const std::string& index_fi
 }
 
 MILLRACE_RARE void index_builder::try_to_add_entries(const std::string& path, const std::string& index_file,
-                                                       index_result& result) {
+                                                     index_result& result) {
   try {
     add_entries(path, index_file, result.index);
   } catch (const io_error& e) {
@@ -211,7 +215,7 @@ MILLRACE_RARE void index_builder::try_to_add_entries(const std::string& path, co
 }
 
 MILLRACE_RARE void index_builder::add_entries(const std::string& path, const std::string& index_file,
-                                                shard_index& index) {
+                                              shard_index& index) {
   if (index.state() == shard_index::shard_state::compressed) return;
   // Throws before all payloads are read, if the index cannot be written.
   { const atomic_file<> can_be_written(index_file); }
@@ -221,9 +225,12 @@ MILLRACE_RARE void index_builder::add_entries(const std::string& path, const std
     result_.counts.entries_payload_bytes += payload_bytes;
     show_progress(false);
   };
-  const built_entries result = build_entries(
-      {.storage = options_.files.storage, .shard = path, .build = options_.entries, .threads = threads_of_shard_,
-       .done = done}, index);
+  const built_entries result = build_entries({.storage = options_.files.storage,
+                                              .shard = path,
+                                              .build = options_.entries,
+                                              .threads = threads_of_shard_,
+                                              .done = done},
+                                             index);
   store(index_file, index, &result.pieces);
   const std::lock_guard lock(mutex_);
   ++result_.counts.entries_built;
@@ -243,7 +250,7 @@ MILLRACE_RARE bool index_builder::add_stored_head(std::size_t shard) {
 }
 
 MILLRACE_RARE void index_builder::use_stored(std::size_t shard, const shard_identity& identity,
-                                                loaded_index& index) const {
+                                             loaded_index& index) const {
   try {
     loaded_index stored = load_stored_index(options_.files.storage, shards_[shard]);
     // If the shard was copied, its modification time differs from the time in its index.
@@ -274,7 +281,7 @@ MILLRACE_RARE void index_builder::add(std::size_t shard, index_result&& result) 
 }
 
 MILLRACE_RARE void index_builder::store(const std::string& index_file, shard_index& index,
-                                          const entry_pieces* entries) {
+                                        const entry_pieces* entries) {
   if (!options_.files.can_store()) return;   // no folder for indexes
   clean_folder_of(index_file);
   store_index(index_file, index, entries);
@@ -298,7 +305,7 @@ MILLRACE_RARE void index_builder::add_head(std::size_t shard, const index_summar
 }
 
 MILLRACE_RARE shard_index index_builder::scan(const std::string& path, const shard_identity& identity,
-                                                block_pool& pool) const {
+                                              block_pool& pool) const {
   const storage& at = options_.files.storage;
   const auto source = open_file(at, path);
   shard_index index = scan_shard(*source, pool);
@@ -344,7 +351,8 @@ MILLRACE_RARE void index_builder::show_progress(bool last) {
   else
     std::snprintf(text, sizeof text,
                   "indexing: %zu of %zu shards, %llu samples; %.2f GB/s of shards, %.2f million headers/s; about "
-                  "%.0f s left", done_, shards_.size(), static_cast<unsigned long long>(c.samples),
+                  "%.0f s left",
+                  done_, shards_.size(), static_cast<unsigned long long>(c.samples),
                   static_cast<double>(c.scanned_bytes) * 1e-9 / seconds,
                   static_cast<double>(c.scanned_members) * 1e-6 / seconds,
                   seconds * static_cast<double>(shards_.size() - done_) /
@@ -361,12 +369,12 @@ MILLRACE_RARE shard_indexes build_indexes(std::span<const std::string> shards, c
 
 MILLRACE_RARE void report_index_trouble(notice_outlet& to, const std::string& problem, std::string_view reason) {
   if (const std::string_view program = "millrace: "; reason.starts_with(program)) reason.remove_prefix(program.size());
-  to.deliver({.kind = notice_kind::index, .severity = notice_severity::warning,
-              .text = problem + ": " + std::string(reason)});
+  to.deliver(
+      {.kind = notice_kind::index, .severity = notice_severity::warning, .text = problem + ": " + std::string(reason)});
 }
 
 MILLRACE_RARE std::shared_ptr<shard_index> index_of(const std::string& shard, const index_summary& head,
-                                                      index_build_options options) {
+                                                    index_build_options options) {
   const auto is_same = [&head](const shard_index& index) {
     return index.identity().size_bytes == head.shard.size_bytes && index.fingerprint() == head.fingerprint &&
            index.samples() == head.samples;
@@ -388,4 +396,4 @@ MILLRACE_RARE std::shared_ptr<shard_index> index_of(const std::string& shard, co
                    "Write new shards under another name, and start again", {.stage = "index", .shard = shard});
 }
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail

@@ -13,24 +13,29 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-MILLRACE_RARE shard_data::shard_data(name_list names, shard_data_options options,
-                                       notice_outlet* startup_notices)
+MILLRACE_RARE shard_data::shard_data(name_list names, shard_data_options options, notice_outlet* startup_notices)
     : names_(std::move(names)),
-      options_(std::move(options)), notices_(options_.notice), damaged_(options_.damaged_shards_at_most),
-      is_local_(options_.files.storage.is_local()), shards_(names_.size()) {
+      options_(std::move(options)),
+      notices_(options_.notice),
+      damaged_(options_.damaged_shards_at_most),
+      is_local_(options_.files.storage.is_local()),
+      shards_(names_.size()) {
   if (!options_.files.can_store()) options_.files.cache_folder = options_.files.storage->index_folder();
   const std::uint64_t started_ns = steady_now_ns();
   fingerprint_ = names_.size();
   notice_outlet& notices = startup_notices ? *startup_notices : notices_;
-  auto heads = find_shard_heads(
-      names_, {.build = {.files = options_.files, .heads_only = true, .notices = &notices,
-                         .older_of_damaged = options_.damaged_shards_at_most > 0, .entries = options_.entries,
-                         .plain_only = true},
-               .set_index = options_.set_index});
+  auto heads = find_shard_heads(names_, {.build = {.files = options_.files,
+                                                   .heads_only = true,
+                                                   .notices = &notices,
+                                                   .older_of_damaged = options_.damaged_shards_at_most > 0,
+                                                   .entries = options_.entries,
+                                                   .plain_only = true},
+                                         .set_index = options_.set_index});
   if (const std::uint64_t failed = heads.counts.not_stored; failed > 0)
-    report_not_stored(notices, std::to_string(failed) + " of " + std::to_string(names_.size()) +
-                      " indexes cannot be stored and will be built again at the next start",
-                  heads.store_failure);
+    report_not_stored(notices,
+                      std::to_string(failed) + " of " + std::to_string(names_.size()) +
+                          " indexes cannot be stored and will be built again at the next start",
+                      heads.store_failure);
   touched_ = std::move(heads.touched);
   for (const std::size_t shard : heads.damaged) shards_[shard].set_damaged();
   counts_.reserve(names_.size());
@@ -114,11 +119,12 @@ MILLRACE_RARE std::string shard_data::start_text() const {
   // Bytes for the count and the order of a shard in exact_order and its cursor.
   constexpr std::uint64_t bytes_of_order = 44;
   if (names_.size() < many_shards) return {};
-  const std::uint64_t bytes =
-      names_.bytes() / names_.size() + sizeof(indexed_shard) + sizeof counts_[0] + bytes_of_order;
+  const std::uint64_t bytes = names_.bytes() / names_.size() + sizeof(indexed_shard) + sizeof counts_[0] +
+                              bytes_of_order;
   return std::to_string(names_.size()) + " shards, found in " + seconds_text(start_ns_) +
-         (is_local_ ? "" : " with " + std::to_string(index_requests_) + " index request" +
-                                                       (index_requests_ == 1 ? "" : "s")) +
+         (is_local_
+              ? ""
+              : " with " + std::to_string(index_requests_) + " index request" + (index_requests_ == 1 ? "" : "s")) +
          "; " + std::to_string(bytes) + " bytes of memory for each, and more for its index after its first use";
 }
 
@@ -129,7 +135,8 @@ MILLRACE_RARE std::vector<notice> shard_data::notices() const {
     all.push_back({.severity = notice_severity::warning,
                    .text = "the modification times of " + std::to_string(touched_.size()) + " of " +
                            std::to_string(names_.size()) + " shards differ from those in their indexes (" +
-                           printable(names_[touched_.front()]) + (touched_.size() > 1 ? ", ..." : "") + "). Check that "
+                           printable(names_[touched_.front()]) + (touched_.size() > 1 ? ", ..." : "") +
+                           "). Check that "
                            "no sample was edited; checksums are checked, so reading an edited sample is an error"});
   return all;
 }
@@ -147,13 +154,12 @@ MILLRACE_RARE std::size_t shard_data::expect(const expected_order& order) {
   const bool stored = std::any_of(shards_.begin(), shards_.end(), [](const indexed_shard& s) {
     return s.head.entries_in_storage && (s.head.entry_bytes > 0 || s.head.of_set_index);
   });
-  const std::size_t of_entries =
-      stored ? entries_.limit({.lanes = order.lanes, .max_held_bytes = order.max_held_bytes}) : 0;
+  const std::size_t of_entries = stored ? entries_.limit({.lanes = order.lanes, .max_held_bytes = order.max_held_bytes})
+                                        : 0;
   std::uint64_t samples = 0;
   for (const std::uint64_t count : counts_) samples += count;
-  const block_size size = block_size::choose(order, {.samples = samples,
-                                                     .sample_bytes = bytes_ / std::max<std::uint64_t>(samples, 1),
-                                                     .is_local = is_local_});
+  const block_size size = block_size::choose(
+      order, {.samples = samples, .sample_bytes = bytes_ / std::max<std::uint64_t>(samples, 1), .is_local = is_local_});
   if (size.held_bytes == 0) return of_entries;
   block_bytes_ = size.bytes;
   block_cache_.emplace(block_cache::options{.limit_bytes = static_cast<std::size_t>(size.held_bytes)});
@@ -179,12 +185,10 @@ MILLRACE_INLINE void shard_data::read(read_request& r, std::span<target> all) {
   const bool is_first = !begun_.load(std::memory_order_relaxed) && !begun_.exchange(true);
   if (all.front().shard() != all.back().shard()) {
     // A call begins at the shard of its first sample, so that threads begin at different shards.
-    const auto first = std::min_element(all.begin(), all.end(), [](const target& a, const target& b) {
-      return a.position < b.position;
-    });
-    const auto middle = std::find_if(all.begin(), all.end(), [shard = first->shard()](const target& w) {
-      return w.shard() == shard;
-    });
+    const auto first = std::min_element(all.begin(), all.end(),
+                                        [](const target& a, const target& b) { return a.position < b.position; });
+    const auto middle = std::find_if(all.begin(), all.end(),
+                                     [shard = first->shard()](const target& w) { return w.shard() == shard; });
     std::rotate(all.begin(), middle, all.end());
   }
   if (!is_local_) {
@@ -256,7 +260,7 @@ MILLRACE_INLINE void shard_data::announce(read_request& r, std::span<const targe
 }
 
 MILLRACE_RARE void shard_data::report_not_stored(notice_outlet& to, const std::string& problem,
-                                                   std::string_view reason) {
+                                                 std::string_view reason) {
   if (!std::exchange(reported_not_stored_, true)) report_index_trouble(to, problem, reason);
 }
 
@@ -264,11 +268,11 @@ MILLRACE_INLINE shard_data::open_shard::open_shard(const shard_data& data, const
                                                    const shard_use& use)
     : idle_file(use.shard),
       file(data.options_.files.storage, name, use.reads),
-      entries(data.entries_.open({.files = data.options_.files, .shard = name, .number = shard,
-                                  .counts = use.shared.entries}, data.index(shard), use.reads)),
+      entries(data.entries_.open(
+          {.files = data.options_.files, .shard = name, .number = shard, .counts = use.shared.entries},
+          data.index(shard), use.reads)),
       reader(file, data.index(shard), use.shared.pool, data.options_.reader, entries.get()) {
-  if (!data.is_local_)
-    data.shards_[shard].check_same(name, static_cast<const stored_file&>(file.file()).identity());
+  if (!data.is_local_) data.shards_[shard].check_same(name, static_cast<const stored_file&>(file.file()).identity());
 }
 
 MILLRACE_INLINE std::uint32_t shard_data::block_samples(std::size_t shard) const noexcept {
@@ -302,8 +306,7 @@ MILLRACE_INLINE void shard_data::read_by_blocks(read_request& r, std::span<const
   if (!missing.empty() && !fail_abandoned(r, missing)) read_now(r, missing);
 }
 
-MILLRACE_INLINE void shard_data::read_block(read_request& r, const block_name& block,
-                                            std::vector<record>& records) {
+MILLRACE_INLINE void shard_data::read_block(read_request& r, const block_name& block, std::vector<record>& records) {
   const auto shard = static_cast<std::size_t>(block.shard);
   const std::uint64_t first = std::uint64_t{block.number} * block_samples(shard);
   const std::uint64_t count = std::min<std::uint64_t>(block_samples(shard), counts_[shard] - first);
@@ -374,8 +377,7 @@ MILLRACE_RARE void shard_data::check(std::size_t shard) {
   const bool older = shards_[shard].is_damaged();
   if (own->state() != shard_index::shard_state::damaged && !older) return;
   shards_[shard].set_damaged();
-  if (damaged_.allow({.shard = names_[shard], .samples = own->samples(), .is_complete = older}))
-    return;
+  if (damaged_.allow({.shard = names_[shard], .samples = own->samples(), .is_complete = older})) return;
   damaged_.throw_if_allowed(names_[shard]);
   const auto file = open_file(options_.files.storage, names_[shard]);
   block_pool pool;
@@ -391,4 +393,4 @@ MILLRACE_INLINE std::unique_ptr<shard_data::open_shard> shard_data::acquire(std:
   return opened;
 }
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail

@@ -29,7 +29,7 @@ MILLRACE_RARE std::optional<std::string> text_of_set_index(const storage& at, co
 }
 
 MILLRACE_RARE std::optional<set_index> load_set_index(const name_list& shards, const storage& at,
-                                                        const std::string& named) {
+                                                      const std::string& named) {
   if (!named.empty()) {
     auto text = text_of_set_index(at, named);
     if (text) return set_index::parse(std::move(*text), named);
@@ -51,9 +51,14 @@ MILLRACE_RARE std::optional<set_index> load_set_index(const name_list& shards, c
 
 /// Returns the head of a shard's index, from the description of the shard in a set index.
 MILLRACE_RARE index_summary head_of(const set_index_shard& entry) {
-  return {.state = index_file_state::good, .samples = static_cast<std::uint32_t>(entry.samples),
-          .fingerprint = entry.fingerprint, .shard_is_complete = true, .without_end_marker = entry.without_end_marker,
-          .of_set_index = true, .shard = {.size_bytes = entry.size_bytes}, .index_bytes = entry.index_bytes};
+  return {.state = index_file_state::good,
+          .samples = static_cast<std::uint32_t>(entry.samples),
+          .fingerprint = entry.fingerprint,
+          .shard_is_complete = true,
+          .without_end_marker = entry.without_end_marker,
+          .of_set_index = true,
+          .shard = {.size_bytes = entry.size_bytes},
+          .index_bytes = entry.index_bytes};
 }
 
 /// Sets the size and time of a local shard in its head. Returns false if the shard does not exist.
@@ -72,8 +77,7 @@ MILLRACE_RARE bool identify_local(const std::string& shard, index_summary& head)
   return true;
 }
 
-MILLRACE_RARE shard_indexes find_shard_heads(const name_list& shards,
-                                               const shard_heads_options& options) {
+MILLRACE_RARE shard_indexes find_shard_heads(const name_list& shards, const shard_heads_options& options) {
   const storage& at = options.build.files.storage;
   const auto set = load_set_index(shards, at, options.set_index);
   // The index of each shard must be read, because it shows whether entry points must be built.
@@ -133,13 +137,17 @@ MILLRACE_RARE set_index build_set_index(const std::vector<std::string>& shards, 
   for (std::size_t i = 0; i < shards.size(); ++i) {
     const index_summary& head = built.heads[i];
     if (!head.shard_is_complete) continue;
-    all.push_back({.name = shards[i].substr(folder), .size_bytes = head.shard.size_bytes, .samples = head.samples,
-                   .fingerprint = head.fingerprint, .index_bytes = head.index_bytes,
-                   .without_end_marker = head.without_end_marker, .version = std::move(versions[i])});
+    all.push_back({.name = shards[i].substr(folder),
+                   .size_bytes = head.shard.size_bytes,
+                   .samples = head.samples,
+                   .fingerprint = head.fingerprint,
+                   .index_bytes = head.index_bytes,
+                   .without_end_marker = head.without_end_marker,
+                   .version = std::move(versions[i])});
   }
   std::sort(all.begin(), all.end(), [](const auto& a, const auto& b) { return a.name < b.name; });
   all.erase(std::unique(all.begin(), all.end()), all.end());   // the list may contain a shard twice
   return set_index(std::move(all));
 }
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail

@@ -19,8 +19,9 @@ MILLRACE_INLINE required_fields::required_fields(std::vector<std::string> entrie
                       "Use .where, or write shards of complete samples");
   for (const std::string& names : entries_) {
     if (std::any_of(names.begin(), names.end(), [](char c) { return c >= 'A' && c <= 'Z'; }))
-      throw setup_error(".having names the field '" + printable(names) + "' with upper-case letters, but field names "
-                        "have none",
+      throw setup_error(".having names the field '" + printable(names) +
+                            "' with upper-case letters, but field names "
+                            "have none",
                         "Write it in lower case; it also matches names in upper case");
     if (names.empty() || names.front() == ';' || names.back() == ';' || names.find(";;") != std::string::npos)
       throw setup_error(".having has an empty name: got '" + printable(names) + "'",
@@ -53,4 +54,4 @@ MILLRACE_INLINE std::uint64_t required_fields::digest() const noexcept {
   return sum;
 }
 
-}}  // namespace millrace
+}}   // namespace millrace

@@ -28,4 +28,4 @@ MILLRACE_INLINE void selected_fields::add(std::string_view names) {
   }
 }
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail

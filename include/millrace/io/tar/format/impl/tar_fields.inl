@@ -99,8 +99,7 @@ MILLRACE_INLINE tar_header_chain::tar_header_chain(std::string_view bytes) {
 
 MILLRACE_INLINE bool tar_header_chain::may_have_holes() const noexcept {
   // libarchive searches every GNU header for a map of holes, regardless of the type in the header.
-  return holes_ || main_.empty() || main_[156] == 'S' ||
-         (is_gnu_header(main_) && main_[386] != '\0');
+  return holes_ || main_.empty() || main_[156] == 'S' || (is_gnu_header(main_) && main_[386] != '\0');
 }
 
 MILLRACE_INLINE std::optional<std::string> tar_header_chain::certain_name() const {
@@ -126,4 +125,4 @@ MILLRACE_INLINE void tar_header_chain::apply(char type, std::string_view payload
   if (type == 'g') damage_ = "has a global pax header that is damaged or truncated";
 }
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail

@@ -16,7 +16,8 @@ MILLRACE_INLINE std::size_t ustar_split(std::string_view name) noexcept {
   if (name.size() > 256) return std::string_view::npos;
   const std::size_t slash = name.find('/', name.size() > 101 ? name.size() - 101 : 1);
   return slash != std::string_view::npos && slash > 0 && slash <= 155 && slash + 1 < name.size()
-             ? slash : std::string_view::npos;
+             ? slash
+             : std::string_view::npos;
 }
 
 MILLRACE_INLINE void append_ustar_block(std::string& out, std::string_view prefix, std::string_view name,
@@ -30,14 +31,14 @@ MILLRACE_INLINE void append_ustar_block(std::string& out, std::string_view prefi
   };
   put(0, name);
   put_octal(100, 7, 0644);
-  put_octal(108, 7, 0);              // user
-  put_octal(116, 7, 0);              // group
+  put_octal(108, 7, 0);   // user
+  put_octal(116, 7, 0);   // group
   put_octal(124, 11, size_bytes);
-  put_octal(136, 11, 0);             // time
-  put(148, "        ");              // while the checksum is computed, its own field contains blanks
+  put_octal(136, 11, 0);   // time
+  put(148, "        ");    // while the checksum is computed, its own field contains blanks
   block[156] = type;
   put(257, std::string_view("ustar\00000", 8));
-  put_octal(329, 7, 0);              // device numbers
+  put_octal(329, 7, 0);   // device numbers
   put_octal(337, 7, 0);
   put(345, prefix);
   std::uint64_t checksum = 0;
@@ -74,4 +75,4 @@ MILLRACE_INLINE void append_tar_header(std::string& out, std::string_view name, 
   append_ustar_block(out, prefix, base, size_fits ? size_bytes : 0, '0');
 }
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail

@@ -17,7 +17,7 @@ MILLRACE_RARE std::string front_of_file(const storage& at, const std::string& pa
     } catch (const io_error&) {
       return {};
     }
-  struct ::stat status {};
+  struct ::stat status{};
   if (posix_files::stat_path(path.c_str(), status) == -1 || !S_ISREG(status.st_mode)) return {};
   try {
     file_source file(path);
@@ -61,11 +61,11 @@ MILLRACE_RARE sample_declaration declared_samples(const std::string& shard, cons
 }
 
 MILLRACE_RARE data_error fewer_than_declared(const sample_declaration& declared, std::uint64_t count,
-                                               error_location where) {
+                                             error_location where) {
   return {"the shard ends without an end marker, and with fewer samples than " + printable(declared.file) +
               " counts: got " + std::to_string(count) + ", expected " + std::to_string(declared.samples),
           "It was truncated: write, copy or download it again. If it is complete, remove " + printable(declared.file),
           std::move(where)};
 }
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail

@@ -78,4 +78,4 @@ MILLRACE_RARE bool gzip_inflater::trailer_is_right() {
   return false;
 }
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail

@@ -35,8 +35,11 @@ MILLRACE_INLINE plain_tar::result plain_tar::next() {
   if (name_.empty() || (file && name_.back() == '/')) return result::odd;
   const std::uint64_t size_bytes = pax_size_.value_or(h.size_bytes);
   if (size_bytes > tar_max_payload_bytes) return result::odd;
-  member_ = tar_member{.name = name_, .size_bytes = size_bytes, .offset_bytes = begin,
-                       .payload_offset_bytes = at + tar_block_bytes, .regular = file};
+  member_ = tar_member{.name = name_,
+                       .size_bytes = size_bytes,
+                       .offset_bytes = begin,
+                       .payload_offset_bytes = at + tar_block_bytes,
+                       .regular = file};
   next_bytes_ = at + tar_block_bytes + size_bytes + tar_padding(size_bytes);
   window_.payload_follows(size_bytes);
   return result::member;
@@ -128,4 +131,4 @@ MILLRACE_INLINE plain_tar::result plain_tar::end_of_shard(std::uint64_t marker_a
   }
 }
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail

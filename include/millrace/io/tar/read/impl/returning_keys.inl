@@ -39,18 +39,18 @@ MILLRACE_INLINE void key_memory::grow() {
   constexpr std::size_t first_size = 512;
   const bool full = keys_ >= max_keys_;
   if (full) weight_ *= 2;
-  const auto before =
-      std::exchange(table_, std::vector<std::uint64_t>(full ? table_.size() : std::max(first_size, 2 * table_.size())));
+  const auto before = std::exchange(
+      table_, std::vector<std::uint64_t>(full ? table_.size() : std::max(first_size, 2 * table_.size())));
   keys_ = 0;
   for (const std::uint64_t digest : before)
     if (digest != empty && digest % weight_ == 0) insert(digest);
 }
 
-MILLRACE_RARE void report_returning_keys(event_counts& counts, std::uint64_t samples,
-                                           std::string_view shard) noexcept {
+MILLRACE_RARE void report_returning_keys(event_counts& counts, std::uint64_t samples, std::string_view shard) noexcept {
   counts.count("keys that occur again later in their shard", samples);
   try {
-    counts.post({.kind = notice_kind::returning_keys, .severity = notice_severity::warning,
+    counts.post({.kind = notice_kind::returning_keys,
+                 .severity = notice_severity::warning,
                  .text = "the shard " + printable(shard) + " has " + std::to_string(samples) +
                          (samples == 1 ? " sample whose key occurs" : " samples whose keys occur") +
                          " again later in the shard: the members of a sample are not next to each other, so each piece "
@@ -63,7 +63,7 @@ MILLRACE_RARE void report_returning_keys(event_counts& counts, std::uint64_t sam
 }
 
 MILLRACE_RARE std::optional<other_piece> find_other_piece(std::unique_ptr<byte_source> source, std::string_view key,
-                                                            std::uint64_t own_offset_bytes, std::uint64_t max_bytes) {
+                                                          std::uint64_t own_offset_bytes, std::uint64_t max_bytes) {
   constexpr std::size_t max_text_bytes = 200;
   std::optional<other_piece> piece;
   try {
@@ -99,4 +99,4 @@ MILLRACE_INLINE std::string text_of(const other_piece& piece, std::uint64_t own_
          " in the shard, at offset " + std::to_string(piece.offset_bytes) + " with " + piece.fields;
 }
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail

@@ -15,8 +15,10 @@ namespace detail {
 MILLRACE_RARE void report_missing_end_marker(event_counts& counts, std::string_view shard) noexcept {
   counts.count("shards that ended without a marker");
   try {
-    counts.post({.kind = notice_kind::missing_end_marker, .severity = notice_severity::warning,
-                 .text = "the shard " + printable(shard) + " ended without an end marker (two blocks of 512 zeros): "
+    counts.post({.kind = notice_kind::missing_end_marker,
+                 .severity = notice_severity::warning,
+                 .text = "the shard " + printable(shard) +
+                         " ended without an end marker (two blocks of 512 zeros): "
                          "all of its samples are delivered. Further such shards are only counted; `.strict = true` "
                          "reports a missing marker as an error",
                  .where = {.stage = "tar", .shard = std::string(shard)}});
@@ -26,11 +28,11 @@ MILLRACE_RARE void report_missing_end_marker(event_counts& counts, std::string_v
 }
 
 MILLRACE_RARE shard_reader open_shard_at(shard_start start, std::unique_ptr<byte_source> source, block_pool& pool,
-                                           shard_reader_options options) {
+                                         shard_reader_options options) {
   return {std::move(source), pool, std::move(options), std::move(start)};
 }
 
-}  // namespace detail
+}   // namespace detail
 
 MILLRACE_INLINE shard_reader::shard_reader(std::unique_ptr<byte_source> source, block_pool& pool,
                                            shard_reader_options options)
@@ -40,7 +42,8 @@ MILLRACE_INLINE shard_reader::shard_reader(std::unique_ptr<byte_source> source, 
                                            shard_reader_options options, detail::shard_start start)
     : tar_(std::make_unique<detail::tar_reader>(
           std::move(source), pool,
-          detail::tar_reader_options{.start_bytes = start.offset_bytes, .strict = options.strict,
+          detail::tar_reader_options{.start_bytes = start.offset_bytes,
+                                     .strict = options.strict,
                                      .max_expansion = options.limits.max_expansion})),
       builder_(pool),
       selected_(options.fields),
@@ -152,8 +155,9 @@ MILLRACE_RARE void shard_reader::check_count() const {
   const auto declared = detail::declared_samples(std::string(shard()));
   const std::uint64_t count = samples_before_ + counters_.samples + (sample_open_ ? 1 : 0);
   if (declared.samples > count)
-    throw detail::fewer_than_declared(declared, count, {.stage = "tar", .shard = std::string(shard()), .key = {},
-                                                   .offset_bytes = tar_->end_marker_at()});
+    throw detail::fewer_than_declared(
+        declared, count,
+        {.stage = "tar", .shard = std::string(shard()), .key = {}, .offset_bytes = tar_->end_marker_at()});
 }
 
 MILLRACE_INLINE void shard_reader::begin_sample(std::string_view key) {
@@ -232,4 +236,4 @@ MILLRACE_RARE std::string shard_reader::last_good() const {
                                                   : ", after the last good key '" + printable(last_key_) + "'";
 }
 
-}}  // namespace millrace
+}}   // namespace millrace

@@ -24,8 +24,7 @@ MILLRACE_INLINE shard_stream::shard_stream(byte_source& source, block_pool& pool
 }
 
 MILLRACE_INLINE std::span<const std::byte> shard_stream::next_chunk(std::span<std::byte> place) {
-  const bool direct = !compressed() && peeked_.empty() && place.size() >= worth_a_read_bytes &&
-                        source_->reads_parts();
+  const bool direct = !compressed() && peeked_.empty() && place.size() >= worth_a_read_bytes && source_->reads_parts();
   const auto chunk = direct ? read_into(place) : gzip_ ? inflate() : decompressor_ ? decompress() : read_source();
   std::size_t used = chunk.size();
   while (used > 0 && chunk[used - 1] == std::byte{0}) --used;
@@ -93,7 +92,10 @@ MILLRACE_INLINE const shard_stream::compression* shard_stream::compression_of(
   static constexpr std::array<compression, 6> compressions{{
       {"gzip", "\x1f\x8b"sv, nullptr},
       {"bzip2", "BZh"sv, ::archive_read_support_filter_bzip2},
-      {"xz", "\xfd" "7zXZ\0"sv, ::archive_read_support_filter_xz},
+      {"xz",
+       "\xfd"
+       "7zXZ\0"sv,
+       ::archive_read_support_filter_xz},
       {"zstd", "\x28\xb5\x2f\xfd"sv, ::archive_read_support_filter_zstd},
       {"lz4", "\x04\x22\x4d\x18"sv, ::archive_read_support_filter_lz4},
       {"lz4", "\x02\x21\x4c\x18"sv, ::archive_read_support_filter_lz4},
@@ -156,8 +158,9 @@ MILLRACE_INLINE void shard_stream::open_decompressor(const compression& method) 
   struct ::archive* const handle = decompressor_.get();
   // Any other result means that libarchive would run an external program.
   if (method.enable(handle) != ARCHIVE_OK)
-    throw setup_error("this build of libarchive cannot read " + std::string(method.name) + " without an external "
-                      "program",
+    throw setup_error("this build of libarchive cannot read " + std::string(method.name) +
+                          " without an external "
+                          "program",
                       "Use a libarchive with support for it, or decompress the shards", where(error_location::unknown));
   ::archive_read_support_format_raw(handle);
   ::archive_read_support_format_empty(handle);
@@ -259,10 +262,10 @@ MILLRACE_INLINE void shard_stream::check_tail(std::uint64_t at) {
 }
 
 MILLRACE_INLINE void shard_stream::fail_to_decompress() {
-    if (source_failure_) std::rethrow_exception(source_failure_);
-    const std::string reason = archive_text(decompressor_.get());
-    throw damage(reason.empty() ? "or truncated" : "or truncated (libarchive: " + printable(reason) + ")");
-  }
+  if (source_failure_) std::rethrow_exception(source_failure_);
+  const std::string reason = archive_text(decompressor_.get());
+  throw damage(reason.empty() ? "or truncated" : "or truncated (libarchive: " + printable(reason) + ")");
+}
 
 MILLRACE_INLINE late_data_error shard_stream::cut_short(std::uint64_t at) const {
   return {"the gzip stream is truncated: its end is not in the file", where(at)};
@@ -277,4 +280,4 @@ MILLRACE_INLINE error_location shard_stream::where(std::uint64_t offset_bytes) c
   return {.stage = content_.stage, .shard = std::string(source_->name()), .key = {}, .offset_bytes = offset_bytes};
 }
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail

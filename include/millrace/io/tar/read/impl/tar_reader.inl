@@ -14,8 +14,7 @@ MILLRACE_RARE tar_reader::tar_reader(std::unique_ptr<byte_source> source, block_
     : tar_reader(std::move(source), pool, options{}) {}
 
 MILLRACE_RARE tar_reader::tar_reader(std::unique_ptr<byte_source> source, block_pool& pool, options o)
-    : source_(o.start_bytes == 0 ? std::move(source)
-                                 : std::make_unique<tail_source>(std::move(source), o.start_bytes)),
+    : source_(o.start_bytes == 0 ? std::move(source) : std::make_unique<tail_source>(std::move(source), o.start_bytes)),
       base_bytes_(o.start_bytes == 0 ? 0 : o.start_bytes - tar_block_bytes),
       has_start_member_(o.start_bytes > 0),
       strict_(o.strict),
@@ -59,7 +58,8 @@ MILLRACE_RARE void tar_reader::check_kind(std::string_view front) {
   if (stream_failure_) return;
   if (const auto other = foreign_to_shards(front))
     throw_damage(damage("is not a tar archive: " + std::string(stream_.compressed() ? "decompressed, " : "") +
-                       "it looks like " + other->name, 0, other->advice));
+                            "it looks like " + other->name,
+                        0, other->advice));
 }
 
 MILLRACE_INLINE void tar_reader::skip_payload() {
@@ -100,9 +100,9 @@ MILLRACE_INLINE void tar_reader::read(std::span<std::byte> buffer) {
     if (result != ARCHIVE_OK) fail("has a damaged or truncated payload", member_.offset_bytes);
     const auto at = static_cast<std::uint64_t>(offset_bytes);
     if (at < filled || at > buffer.size() || size_bytes > buffer.size() - at)
-      throw_damage(damage("has a payload that does not match its declared size of " +
-                              std::to_string(buffer.size()) + " bytes",
-                          member_.offset_bytes));
+      throw_damage(
+          damage("has a payload that does not match its declared size of " + std::to_string(buffer.size()) + " bytes",
+                 member_.offset_bytes));
     std::memset(buffer.data() + filled, 0, at - filled);
     if (size_bytes > 0 && data != buffer.data() + at) std::memcpy(buffer.data() + at, data, size_bytes);
     filled = static_cast<std::size_t>(at) + size_bytes;
@@ -110,7 +110,7 @@ MILLRACE_INLINE void tar_reader::read(std::span<std::byte> buffer) {
   if (filled < buffer.size() && !member_has_holes_)
     throw_damage(damage("has a payload of the wrong size: got " + std::to_string(filled) + " bytes, expected " +
                             std::to_string(buffer.size()) + " according to its header",
-                   member_.offset_bytes));
+                        member_.offset_bytes));
   std::memset(buffer.data() + filled, 0, buffer.size() - filled);
 }
 
@@ -146,7 +146,8 @@ MILLRACE_INLINE std::string_view tar_reader::header_bytes(int result) {
   if (!header_.empty()) all = header_ += all;
   const std::uint64_t size_bytes = stream_offset() - base_bytes_ - header_at_;
   return result == ARCHIVE_OK || result == ARCHIVE_WARN
-             ? all.substr(0, static_cast<std::size_t>(std::min<std::uint64_t>(size_bytes, all.size()))) : all;
+             ? all.substr(0, static_cast<std::size_t>(std::min<std::uint64_t>(size_bytes, all.size())))
+             : all;
 }
 
 MILLRACE_INLINE std::string_view tar_reader::rest_of_chunk() const noexcept {
@@ -194,12 +195,13 @@ MILLRACE_RARE void tar_reader::check_end(std::uint64_t marker_at) {
     if (stream_.zeros_from_bytes() > marker_at && begins_with_header())
       throw_damage(damage("has an extended header here, but no member after it", end_marker_at_));
     if (stream_.zeros_from_bytes() > marker_at)
-      throw_damage(damage("has data after an end marker: expected zeros up to its end", end_marker_at_,
-                     "If archives were concatenated, store them as separate shards; otherwise the shard is damaged: "
-                     "copy, download or write it again"));
+      throw_damage(
+          damage("has data after an end marker: expected zeros up to its end", end_marker_at_,
+                 "If archives were concatenated, store them as separate shards; otherwise the shard is damaged: "
+                 "copy, download or write it again"));
     if (stream_.end_bytes() > marker_at + end_marker_bytes + max_padding_bytes)
       throw_damage(damage("has more than 16 MiB of zeros after the end marker, as after an incomplete copy or download",
-                     end_marker_at_));
+                          end_marker_at_));
   } while (!stream_.next_chunk().empty());
   ended_without_marker_ = stream_.end_bytes() < marker_at + end_marker_bytes;
   if (ended_without_marker_ && strict_)
@@ -243,21 +245,22 @@ MILLRACE_INLINE ::la_int64_t tar_reader::skip_bytes(struct ::archive*, void* sel
 }
 
 MILLRACE_RARE void tar_reader::fail(std::string_view problem, std::uint64_t offset_bytes) {
-    if (stream_failure_) std::rethrow_exception(stream_failure_);
-    const std::string reason = archive_text(handle_.get());
-    throw_damage(damage(std::string(problem) + (reason.empty() ? "" : " (libarchive: " + printable(reason) + ")"),
-                   offset_bytes));
-  }
+  if (stream_failure_) std::rethrow_exception(stream_failure_);
+  const std::string reason = archive_text(handle_.get());
+  throw_damage(
+      damage(std::string(problem) + (reason.empty() ? "" : " (libarchive: " + printable(reason) + ")"), offset_bytes));
+}
 
 MILLRACE_RARE void tar_reader::throw_damage(data_error failure) {
-    if (!stream_.is_sound_to_its_end()) throw late_data_error(failure.message(), failure.where());
-    throw failure;
-  }
+  if (!stream_.is_sound_to_its_end()) throw late_data_error(failure.message(), failure.where());
+  throw failure;
+}
 
 MILLRACE_RARE data_error tar_reader::damage(const std::string& problem, std::uint64_t offset_bytes,
-                                              std::string hint) const {
-  return {"the shard " + problem, std::move(hint),
+                                            std::string hint) const {
+  return {"the shard " + problem,
+          std::move(hint),
           {.stage = "tar", .shard = std::string(shard()), .key = {}, .offset_bytes = offset_bytes}};
 }
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail

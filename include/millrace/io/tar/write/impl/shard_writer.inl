@@ -88,8 +88,8 @@ MILLRACE_INLINE bool basic_shard_writer<Files>::of_pattern(std::string_view path
   if (path.size() <= before_number_.size() + after_number_.size() || !path.starts_with(before_number_) ||
       !path.ends_with(after_number_))
     return false;
-  const std::string_view digits =
-      path.substr(before_number_.size(), path.size() - before_number_.size() - after_number_.size());
+  const std::string_view digits = path.substr(before_number_.size(),
+                                              path.size() - before_number_.size() - after_number_.size());
   return digits.find_first_not_of("0123456789") == std::string_view::npos && digits.size() >= number_digits_;
 }
 
@@ -118,8 +118,7 @@ MILLRACE_INLINE void basic_shard_writer<Files>::finish_shard() {
 template <class Files>
 MILLRACE_INLINE void basic_shard_writer<Files>::check_key(std::string_view key) const {
   const auto refuse = [key](const char* problem) {
-    throw setup_error("the key '" + printable(key) + "' " + problem,
-                      "Use another key: readers cannot return this key");
+    throw setup_error("the key '" + printable(key) + "' " + problem, "Use another key: readers cannot return this key");
   };
   if (key.empty() || key.ends_with('/')) refuse("has no basename");
   if (has_control_character(key)) refuse("has a control character");
@@ -187,4 +186,4 @@ MILLRACE_INLINE void basic_shard_writer<Files>::refuse_pattern() const {
 template class basic_shard_writer<posix_files>;
 #endif
 
-}}}  // namespace millrace::detail
+}}}   // namespace millrace::detail
