@@ -61,6 +61,8 @@ packages_for() {
     clang_runtime
     # The newest compiler of the recipes in tests/contract/readme, in systems that have its package.
     ! apt-cache show clang-19 >/dev/null 2>&1 || echo clang-19
+    # The version whose format tests/contract/lint/format.py requires.
+    ! apt-cache show clang-format-19 >/dev/null 2>&1 || echo clang-format-19
   fi
   # Libraries of all benchmarks, for one configuration; then the programs of two benchmarks.
   if [ "$1" = bench ]; then

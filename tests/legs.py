@@ -66,6 +66,8 @@ def lint(leg):
     leg.run_check("contract/lint/prose.py")
     leg.run_check("contract/lint/words_test.py")
     leg.run_check("contract/lint/words.py")
+    leg.run_check("contract/lint/format_test.py")
+    leg.run_check("contract/lint/format.py")
     leg.run_check("contract/lint/hints_test.py")
     leg.run_check("contract/lint/hints.py")
     for script in ROOT / "tests/system/mutations/mutations.py", ROOT / "tests/cuda/planted/planted.py":
