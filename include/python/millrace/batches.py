@@ -44,21 +44,26 @@ def _batch(names, values):
 class Column:
     """A column of a batch with the DLPack protocol, for any library that has from_dlpack()."""
 
-    __slots__ = ("_module", "_column")
+    __slots__ = ("_column",)
 
-    def __init__(self, module, column):
-        self._module, self._column = module, column
+    def __init__(self, column):
+        self._column = column
+
+    @classmethod
+    def of(cls, module):
+        """Returns the class of the columns of a compiled module."""
+        return type("Column", (cls,), {"__slots__": (), "_describe": module._describe, "_dlpack": module._dlpack})
 
     @property
     def shape(self):
-        return tuple(self._module._describe(self._column)[0])
+        return tuple(self._describe(self._column)[0])
 
     def __dlpack_device__(self):
-        return self._module._describe(self._column)[1]
+        return self._describe(self._column)[1]
 
     @property
     def __array_interface__(self):
-        shape, device, code, bits, address = self._module._describe(self._column)
+        shape, device, code, bits, address = self._describe(self._column)
         kind = {0: "i", 1: "u", 2: "f", 6: "b"}.get(code)
         if kind is None or device[0] != 1:
             raise BufferError("millrace: NumPy has no array of this type, or on this device. Use convert=.")
@@ -72,5 +77,5 @@ class Column:
             raise BufferError("millrace: DLPack returns no copies. Copy the tensor instead.")
         if dl_device is not None and tuple(dl_device) != self.__dlpack_device__():
             raise BufferError("millrace: the column is on another device. Copy the tensor to that device.")
-        return self._module._dlpack(self._column, 1 if stream is None else stream,
-                                    max_version is not None and max_version[0] >= 1)
+        return self._dlpack(self._column, 1 if stream is None else stream,
+                            max_version is not None and max_version[0] >= 1)

@@ -97,7 +97,8 @@ class _Loop:
                 self._loader = None
                 raise StopIteration
             self._next = loader._session.next
-        answer = self._next(self._epoch, self._starts, loader._copies, loader._raw, loader._stream(), loader._notice)
+        answer = self._next(self._epoch, self._starts, loader._copies, loader._raw,
+                            loader._stream() if loader._raw else None, loader._notice)
         if answer is None:
             loader._at = (self._epoch + 1, False)
             self._loader = self._next = None
@@ -137,7 +138,7 @@ class Loader:
         if damage not in ("fail", "replace", "mask"):
             raise ValueError(f"{name}() argument 'on_damage' must be 'fail', 'replace' or 'mask', not {damage!r}")
         self._module, self._opener, self._flow_options = module, opener, flow_options
-        self._column = functools.partial(Column, module)
+        self._column = Column.of(module)
         self._session_options = session_options
         self._rank, self._world_size = rank, world_size
         self._convert, self._raw = converter(convert)
@@ -275,9 +276,7 @@ class Loader:
                       "copied. Keep copies of the tensors, or set extra_slots=", KeptBatches, stacklevel=3)
 
     def _stream(self):
-        """The stream of the training step: torch's current one. None: __dlpack__() receives the stream."""
-        if not self._raw:
-            return None
+        """The stream of the training step: torch's current one."""
         cuda = sys.modules["torch"].cuda
         return cuda.current_stream().cuda_stream if cuda.is_initialized() else 0
 

@@ -169,16 +169,14 @@ PyObject* capsule_of(const column& c, bool as_signed) {
 
 /// Implements _dlpack(column, stream, versioned), which returns a DLPack capsule. `stream` is a number of the DLPack
 /// protocol, such as 1 for the legacy default stream.
-MILLRACE_INLINE PyObject* column_dlpack(PyObject*, PyObject* args) {
-  PyObject* capsule = nullptr;
-  long long stream = 1;
-  int versioned = 0;
-  if (!PyArg_ParseTuple(args, "OLp", &capsule, &stream, &versioned)) return nullptr;
-  const auto* const c = static_cast<const column*>(PyCapsule_GetPointer(capsule, column_name));
-  if (!c) return nullptr;
+MILLRACE_INLINE PyObject* column_dlpack(PyObject*, PyObject* const* args, Py_ssize_t count) {
+  if (count != 3) return PyErr_Format(PyExc_TypeError, "_dlpack() has three arguments");
+  const auto* const c = static_cast<const column*>(PyCapsule_GetPointer(args[0], column_name));
+  long long stream = -1;
+  if (!c || !read(args[1], stream, {"_dlpack", "stream"})) return nullptr;
   if (c->batch && stream != -1)
     c->batch->used_on(stream == 1 ? stream_view() : stream_view(reinterpret_cast<CUstream_st*>(stream)));
-  return versioned ? capsule_of<dlpack_versioned>(*c, false) : capsule_of<dlpack_managed>(*c, false);
+  return args[2] == Py_True ? capsule_of<dlpack_versioned>(*c, false) : capsule_of<dlpack_managed>(*c, false);
 }
 
 /// Implements _describe(column), which returns the extents, the DLPack device, and the type code, bits and address.
@@ -368,15 +366,16 @@ MILLRACE_INLINE bool add_loader(PyObject* module, PyObject* package, std::unique
 
 using loader_list = std::span<const std::unique_ptr<loader_entry>>;
 MILLRACE_INLINE PyObject* new_module(const char* name, loader_list loaders) {
-  static constexpr PyObject* (*next)(PyObject*, PyObject* const*, Py_ssize_t) = guarded<session_next>;
-  static const PyMethodDef functions[] = {
-      {"_next", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(next)), METH_FASTCALL, nullptr},
-      {"_close", guarded<session_close>, METH_VARARGS, nullptr},
-      {"_get", guarded<session_get>, METH_VARARGS, nullptr},
-      {"_dlpack", guarded<column_dlpack>, METH_VARARGS, nullptr},
-      {"_describe", guarded<column_description>, METH_O, nullptr},
-      {"_epoch_of", guarded<epoch_of>, METH_O, nullptr},
-      {nullptr, nullptr, 0, nullptr}};
+  constexpr auto fast = [](PyObject* (*function)(PyObject*, PyObject* const*, Py_ssize_t)) {
+    return reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(function));
+  };
+  static const PyMethodDef functions[] = {{"_next", fast(guarded<session_next>), METH_FASTCALL, nullptr},
+                                          {"_close", guarded<session_close>, METH_VARARGS, nullptr},
+                                          {"_get", guarded<session_get>, METH_VARARGS, nullptr},
+                                          {"_dlpack", fast(guarded<column_dlpack>), METH_FASTCALL, nullptr},
+                                          {"_describe", guarded<column_description>, METH_O, nullptr},
+                                          {"_epoch_of", guarded<epoch_of>, METH_O, nullptr},
+                                          {nullptr, nullptr, 0, nullptr}};
   // The definition is never freed, because CPython refers to it until the process ends.
   // clang-format off
   auto* const definition = new PyModuleDef{PyModuleDef_HEAD_INIT, name, nullptr, -1,
