@@ -177,10 +177,9 @@ MILLRACE_RARE bool is_pickle(const reader& r) noexcept {
   if (protocol >= 4) return r.u8(2) == 0x95 && r.u64(3) > 0 && r.file_bytes > 11 && r.u64(3) <= r.file_bytes - 11;
   const unsigned first = r.u8(2);
   if (first == ']' || first == '}' || first == ')') return r.u8(3) == 'q' && r.u8(4) == 0;
-  const std::string_view name = r.text(3, 64), module = name.substr(0, name.find('\n'));
-  return first == 'c' && module.size() >= 4 && module.size() < name.size() &&
-         std::all_of(
-             module.begin(), module.end(), [](char c) { return (c >= 'a' && c <= 'z') || c == '_' || c == '.'; });
+  const std::string_view text = r.text(3, 64), name = text.substr(0, text.find('\n'));   // of a Python module
+  const auto fits = [](char c) { return (c >= 'a' && c <= 'z') || c == '_' || c == '.'; };
+  return first == 'c' && name.size() >= 4 && name.size() < text.size() && std::all_of(name.begin(), name.end(), fits);
 }
 
 /// Checks a header of llm.c and of trainers that adopted its format: a magic number, a version, a number of tokens, and
