@@ -9,10 +9,9 @@ import pathlib
 import shutil
 import subprocess
 import sys
-from concurrent.futures import ThreadPoolExecutor
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2]))
-from checks import JOBS, ROOT, Report
+from checks import ROOT, Report, in_parallel
 
 VERSION = 19
 FOLDERS = ("include", "examples", "bench")
@@ -54,18 +53,15 @@ def main(arguments):
         report.skip("format", f"clang-format {VERSION} is not installed: install the package clang-format-{VERSION}")
         return report.close()
     paths = sources(ROOT)
-    with ThreadPoolExecutor(JOBS) as pool:
-        if arguments == ["fix"]:
-            texts = list(pool.map(lambda path: formatted(name, path), paths))
-            for path, text in zip(paths, texts):
-                if path.read_text() != text:
-                    path.write_text(text)
-            return 0
-        problems = dict(zip(paths, pool.map(lambda path: problem_of(name, path), paths)))
-    wrong = {path: problem for path, problem in problems.items() if problem}
-    for path, problem in wrong.items():
-        report.add(str(path.relative_to(ROOT)), problem)
-    if not wrong:
+    if arguments == ["fix"]:
+        for path, text in in_parallel(lambda path: formatted(name, path), paths):
+            if path.read_text() != text:
+                path.write_text(text)
+        return 0
+    for path, problem in in_parallel(lambda path: problem_of(name, path), paths):
+        if problem:
+            report.add(str(path.relative_to(ROOT)), problem)
+    if report.failed == 0:
         report.add(f"the format of {len(paths)} files")
     return report.close()
 
