@@ -89,6 +89,10 @@ concept source_like = requires(const S& source, std::size_t shard, std::uint64_t
   { source.open(shard, epoch).next() } -> std::convertible_to<std::optional<typename S::item>>;
 };
 
+/// True if a source declares that all its passes have the same samples.
+template <class Source>
+inline constexpr bool same_samples_each_pass = requires { requires Source::same_every_pass; };
+
 /// Calls `f` with the arguments that it accepts.
 template <class F, class In>
 constexpr decltype(auto) call_with_context(const F& f, In&& item, rng& random, scratch& memory) {

@@ -11,6 +11,7 @@
 // any thread may call them.
 #pragma once
 
+#include <millrace/flow/stage.hpp>
 #include <millrace/item/owner.hpp>
 #include <millrace/read/stage/shard_read_stage.hpp>
 #include <millrace/run/flow_facts.hpp>
@@ -170,11 +171,10 @@ flow_facts facts_of(const Flow& flow) {
 /// Returns the run over a source that is streamed.
 template <class Source>
 owner<replayed_run> streamed_run_for(const Source& source, const flow_facts& f, const planning_options& o) {
-  constexpr bool same_every_pass = requires { requires Source::same_every_pass; };
   source_facts of{.data_set = fingerprint_of(source),
                   .times = times_of(source),
                   .max_lanes = max_lanes<Source>(o.session.lanes.value_or(0)),
-                  .same_every_pass = same_every_pass};
+                  .same_every_pass = same_samples_each_pass<Source>};
   if constexpr (requires { source.why_streamed(); }) of.why_streamed = source.why_streamed();
   auto run = replayed_run_for(f, o, std::move(of));
   if constexpr (requires { source.keep_older_order(); })

@@ -9,6 +9,7 @@
 // Errors: the errors of the source, with the name of the shard added. Threads: not thread-safe.
 #pragma once
 
+#include <millrace/flow/stage.hpp>
 #include <millrace/measure/meters/read_meter.hpp>
 #include <millrace/measure/values/event_counts.hpp>
 #include <millrace/order/shard_order.hpp>
@@ -35,10 +36,6 @@ template <class Source>
 concept watchable_source = requires(const Source& s, std::shared_ptr<read_meter> m) {
   { s.watched_in(m) } -> std::same_as<Source>;
 };
-
-/// True if all passes of a source have the same samples.
-template <class Source>
-inline constexpr bool same_samples_each_pass = requires { requires Source::same_every_pass; };
 
 /// Reads one source of a mix, one shard at a time.
 template <class Source>

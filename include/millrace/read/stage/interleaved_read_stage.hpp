@@ -18,6 +18,7 @@
 // threads.
 #pragma once
 
+#include <millrace/flow/stage.hpp>
 #include <millrace/item/owner.hpp>
 #include <millrace/read/stage/read_stage_base.hpp>
 #include <millrace/sync/fifo.hpp>

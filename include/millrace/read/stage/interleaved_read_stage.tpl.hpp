@@ -138,9 +138,9 @@ MILLRACE_INLINE void interleaved_read_stage<Source>::begin_pass() {
   }
   turn_ = 0;
   if (any) next_->end_pass();
-  constexpr bool same_samples = requires { requires Source::same_every_pass; };
   const auto& order = options_.lanes.front().order;
-  const std::uint64_t most = same_samples && !order.shuffled ? max_equal_empty_passes : max_empty_passes;
+  const std::uint64_t most = same_samples_each_pass<Source> && !order.shuffled ? max_equal_empty_passes
+                                                                               : max_empty_passes;
   if (++empty_passes_ == most) finish(std::make_exception_ptr(empty_share_error(most, order)));
 }
 

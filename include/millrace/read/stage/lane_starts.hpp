@@ -15,6 +15,7 @@
 // sample. Threads: the calling thread, and up to `threads` - 1 more threads, which end before the call returns.
 #pragma once
 
+#include <millrace/flow/stage.hpp>
 #include <millrace/item/world.hpp>
 #include <millrace/read/stage/interleaved_read_stage.hpp>
 
@@ -52,8 +53,6 @@ class shard_counts {
   std::uint64_t counted() const noexcept { return counted_.load(); }
 
  private:
-  static constexpr bool same_every_pass = requires { requires Source::same_every_pass; };
-
   std::uint64_t number(std::size_t shard, std::uint64_t pass) const;
 
   struct entry {
@@ -200,7 +199,7 @@ MILLRACE_INLINE bool shard_counts<Source>::has(std::size_t shard, std::uint64_t 
 
 template <class Source>
 MILLRACE_INLINE std::uint64_t shard_counts<Source>::number(std::size_t shard, std::uint64_t pass) const {
-  return (same_every_pass ? 0 : pass) * source_->shards() + shard;
+  return (same_samples_each_pass<Source> ? 0 : pass) * source_->shards() + shard;
 }
 
 template <class Source>
