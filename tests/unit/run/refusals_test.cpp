@@ -50,8 +50,25 @@ struct refusal {
 };
 refusal memory_countdown, thread_countdown, open_countdown, sync_countdown, cut_countdown;
 
-void* allocated(std::size_t bytes) {
-  if (memory_countdown.is_due()) throw std::bad_alloc();
+/// Whether this address belongs to oneTBB. oneTBB does not tolerate a refusal: if the memory for the core mask of a new
+/// thread is refused, its change of the number of workers never completes, and all later ones wait for it.
+bool is_in_tbb(const void* address) noexcept {
+  Dl_info library{};
+  return ::dladdr(address, &library) != 0 && std::string_view(library.dli_fname).find("tbb") != std::string_view::npos;
+}
+
+/// Whether memory is refused to this caller.
+bool is_memory_due(const void* caller) noexcept {
+  std::atomic<long>& left = memory_countdown.left;
+  for (long calls = left.load(std::memory_order_relaxed); calls >= 0;) {
+    if (calls == 0 && is_in_tbb(caller)) return false;
+    if (left.compare_exchange_weak(calls, calls - 1)) return calls == 0;
+  }
+  return false;
+}
+
+void* allocated(std::size_t bytes, const void* caller) {
+  if (is_memory_due(caller)) throw std::bad_alloc();
   if (void* const memory = std::malloc(bytes == 0 ? 1 : bytes)) return memory;
   throw std::bad_alloc();
 }
@@ -149,8 +166,8 @@ std::size_t open_files() {
 
 }  // namespace
 
-void* operator new(std::size_t bytes) { return allocated(bytes); }
-void* operator new[](std::size_t bytes) { return allocated(bytes); }
+void* operator new(std::size_t bytes) { return allocated(bytes, __builtin_return_address(0)); }
+void* operator new[](std::size_t bytes) { return allocated(bytes, __builtin_return_address(0)); }
 void operator delete(void* memory) noexcept { std::free(memory); }
 void operator delete[](void* memory) noexcept { std::free(memory); }
 void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
@@ -161,12 +178,9 @@ extern "C" {
 int pthread_create(pthread_t* thread, const pthread_attr_t* attributes, void* (*run)(void*), void* argument) {
   using function = int(pthread_t*, const pthread_attr_t*, void* (*)(void*), void*);
   static const auto next = reinterpret_cast<function*>(::dlsym(RTLD_NEXT, "pthread_create"));
-  // oneTBB does not tolerate a refusal.
-  Dl_info caller{}, here{};
-  static const char own = 0;
-  const bool ours = ::dladdr(reinterpret_cast<void*>(run), &caller) != 0 && ::dladdr(&own, &here) != 0 &&
-                    std::string_view(caller.dli_fname).find("tbb") == std::string_view::npos;
-  return ours && thread_countdown.is_due() ? EAGAIN : next(thread, attributes, run, argument);
+  return !is_in_tbb(reinterpret_cast<void*>(run)) && thread_countdown.is_due()
+             ? EAGAIN
+             : next(thread, attributes, run, argument);
 }
 
 int open(const char* path, int flags, ...) {
