@@ -53,7 +53,7 @@ struct grid_layout {
 std::array<std::uint8_t, 3> class_color(std::uint8_t label) noexcept;
 
 /// Converts a gray grid to RGB; an RGB grid is unchanged.
-void make_rgb(image& grid);
+void convert_grid_to_rgb(image& grid);
 
 /// Blends label maps into an RGB grid. Throws setup_error if the shape of the masks is not the [B, H, W] of the grid's
 /// images.

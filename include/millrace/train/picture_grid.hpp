@@ -132,7 +132,7 @@ image make_grid(const tensor_view<T, 4>& pictures, const grid_options& options =
     }
   const detail::grid_layout layout{
       .rows = s[0], .count = count, .columns = columns, .height = height, .width = width, .gap = options.gap};
-  if (options.masks.data || options.boxes.edges.data) detail::make_rgb(grid);
+  if (options.masks.data || options.boxes.edges.data) detail::convert_grid_to_rgb(grid);
   if (options.masks.data) detail::blend_masks(grid, layout, options.masks);
   if (options.boxes.edges.data) detail::outline_boxes(grid, layout, options.boxes);
   return grid;

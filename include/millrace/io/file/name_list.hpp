@@ -38,6 +38,8 @@ class name_list {
   }
   /// Returns all names.
   std::vector<std::string> strings() const;
+  /// Returns the common folder of all names, with its last slash, or "" if there is none.
+  std::string_view common_folder() const noexcept;
 
  private:
   struct names {

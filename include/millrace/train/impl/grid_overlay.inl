@@ -18,7 +18,7 @@ MILLRACE_INLINE std::array<std::uint8_t, 3> class_color(std::uint8_t label) noex
           static_cast<std::uint8_t>(color[2])};
 }
 
-MILLRACE_INLINE void make_rgb(image& grid) {
+MILLRACE_INLINE void convert_grid_to_rgb(image& grid) {
   const auto [height, width, channels] = grid.shape();
   if (channels == 3) return;
   image colored({height, width, 3});

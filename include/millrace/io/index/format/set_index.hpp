@@ -20,7 +20,7 @@
 // Errors: data_error with the file and the offset. Threads: not synchronized.
 #pragma once
 
-#include <millrace/io/file/name_list.hpp>
+#include <millrace/base/version.hpp>
 
 #include <cstddef>
 #include <cstdint>
@@ -94,9 +94,6 @@ class set_index {
   std::vector<std::uint32_t> lines_;   // start of each shard's line
   std::size_t slashes_ = 0;            // largest number of slashes in a name
 };
-
-/// Returns the common folder of all names, with its last slash, or "" if there is none.
-std::string_view common_folder(const name_list& names) noexcept;
 
 }}}   // namespace millrace::detail
 

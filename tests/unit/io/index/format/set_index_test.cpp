@@ -101,12 +101,3 @@ TEST_CASE("a shard is found by the end of its name, at a slash, and the longest 
   CHECK(size_of("") == 0);
   CHECK(size_of("x.tar/") == 0);
 }
-
-TEST_CASE("the folder of all names ends at a slash") {
-  using mr::detail::common_folder;
-  CHECK(common_folder({"s3://b/a/x.tar", "s3://b/ab/y.tar"}) == "s3://b/");
-  CHECK(common_folder({"s3://b/train-0.tar", "s3://b/train-1.tar"}) == "s3://b/");
-  CHECK(common_folder({"x.tar", "y.tar"}).empty());
-  CHECK(common_folder({"a/x.tar"}) == "a/");
-  CHECK(common_folder({}).empty());
-}

@@ -221,16 +221,4 @@ MILLRACE_RARE std::optional<set_index_shard> set_index::find_from(std::size_t& n
   return std::nullopt;
 }
 
-MILLRACE_RARE std::string_view common_folder(const name_list& names) noexcept {
-  if (names.size() == 0) return {};
-  std::string_view common = names.view(0);
-  for (std::size_t i = 1; i < names.size(); ++i) {
-    const std::string_view name = names.view(i);
-    common = common.substr(
-        0, static_cast<std::size_t>(std::mismatch(common.begin(), common.end(), name.begin(), name.end()).first -
-                                    common.begin()));
-  }
-  return common.substr(0, common.rfind('/') + 1);   // without a slash, npos + 1 is 0
-}
-
 }}}   // namespace millrace::detail

@@ -36,7 +36,7 @@ MILLRACE_RARE std::optional<set_index> load_set_index(const name_list& shards, c
     throw io_error("the storage lacks this set index", "Check its name, or write it with inspect --set-index",
                    {.stage = "index", .shard = named});
   }
-  const std::string_view folder = common_folder(shards);
+  const std::string_view folder = shards.common_folder();
   if (at.is_local() || folder.empty()) return std::nullopt;
   const std::string path = std::string(folder) + std::string(set_index::default_name);
   std::optional<std::string> text;
@@ -132,7 +132,7 @@ MILLRACE_RARE set_index build_set_index(const std::vector<std::string>& shards, 
                          "Remove the index next to it, or write it again", {.stage = "index", .shard = shards[i]});
       versions[i] = now->version;
     });
-  const std::size_t folder = common_folder(shards).size();
+  const std::size_t folder = name_list(shards).common_folder().size();
   std::vector<set_index_shard> all;
   for (std::size_t i = 0; i < shards.size(); ++i) {
     const index_summary& head = built.heads[i];
