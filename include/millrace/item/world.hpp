@@ -91,7 +91,7 @@ class launcher_reader {
       for (const char* rank : {"PALS_RANKID", "PMIX_RANK", "ALPS_APP_PE"})
         if (set(rank) && !(is_single && std::string_view(rank) == "PMIX_RANK"))
           throw setup_error(std::string(rank) + "=" + printable(getenv_(rank)) +
-                                " indicates one of several processes, but no variable has the number of processes",
+                                " means that this is one of several processes, but no variable has their number",
                             "Set .world from MPI_Comm_rank() and MPI_Comm_size()");
     return result.value_or(plain.value_or(world{}));
   }

@@ -100,7 +100,7 @@ TEST_CASE("Flux, HPE PALS, jsrun and Horovod") {
   CHECK(read({{"PALS_RANKID", "1"}, {"RANK", "1"}, {"WORLD_SIZE", "4"}}).size == 4);
   for (const char* rank : {"PALS_RANKID", "PMIX_RANK", "ALPS_APP_PE"})   // never silently rank 0 of 1
     CHECK(message_of({{rank, "1"}}) ==
-          std::string(rank) + "=1 indicates one of several processes, but no variable has the number of processes");
+          std::string(rank) + "=1 means that this is one of several processes, but no variable has their number");
   CHECK(read({{"PMIX_RANK", "0"}}) == mr::world{});   // Open MPI without mpirun
   CHECK(message_of({{"FLUX_TASK_RANK", "1"}}) == "FLUX_TASK_RANK (Flux) is set, but FLUX_JOB_SIZE is not");
   CHECK(message_of({{"JSM_NAMESPACE_SIZE", "2"}}) ==

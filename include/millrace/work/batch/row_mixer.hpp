@@ -96,7 +96,7 @@ class row_mixer {
     if (options_.rule->cuts() && (Rank == 1 || !is_side(g.height) || !is_side(g.width)))
       throw setup_error("cutmix cuts boxes out of rows: got rows of shape " + to_string(shape) +
                             ", expected a height and a width of 1 to " + std::to_string(max_side),
-                        "Use mixup alone, or rows of two or three dimensions; .layout names the order of their axes");
+                        "Use mixup alone, or use rows of two or three dimensions, and set .layout to their order");
     return g;
   }
 
