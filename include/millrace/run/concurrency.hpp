@@ -1,5 +1,5 @@
-// Controls the numbers of workers and I/O threads of a session, and how many of them are open (active). Tuning changes
-// the number of open threads.
+// Sets the maximum numbers and the open (active) numbers of workers and I/O threads of a session. Tuning changes the
+// open numbers.
 //
 //   mr::detail::concurrency threads(options, workers, notices);
 //   threads.max_workers();  threads.max_reads();       // the session allocates for these numbers
@@ -20,7 +20,7 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 /// The open and the maximum number of workers and I/O threads.
 class concurrency {
  public:
-  /// `workers` is the number of workers at the start; if it is 0, nothing is tuned.
+  /// `workers` is the number of workers at the start. If `workers` is 0, nothing is tuned.
   concurrency(const session_options& o, unsigned workers, notice_outlet& notices);
 
   /// Returns the maximum number of workers that tuning may open.
@@ -28,7 +28,7 @@ class concurrency {
   /// Returns the maximum number of I/O threads that tuning may open.
   unsigned max_reads() const noexcept { return static_cast<unsigned>(limits_.max.reads); }
 
-  /// Opens the current numbers of threads in all pipeline nodes. Does nothing without a tuning rule.
+  /// Sets the open numbers of threads in all pipeline nodes. Does nothing without a tuning rule.
   void open(const std::vector<pipeline_node*>& all) const;
   /// Limits the I/O threads to `reads_within_memory` and starts the tuner.
   void start(std::size_t reads_within_memory);
@@ -37,8 +37,8 @@ class concurrency {
   std::string describe() const;
   /// Returns true if the tuner requests metrics after this number of batches.
   bool due(std::uint64_t batches) const noexcept { return tuner_ && tuner_->due(batches); }
-  /// Passes the metrics to the tuner and opens the numbers of threads that the tuner returns. Returns true if a number
-  /// has changed.
+  /// Passes the metrics to the tuner, and opens as many threads as the tuner returns. Returns true if a number has
+  /// changed.
   bool tune(const flow_statistics& since_start, const std::vector<pipeline_node*>& all);
 
  private:

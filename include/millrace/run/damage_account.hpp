@@ -1,4 +1,4 @@
-// Accounts for the damaged samples of a session that tolerates damage: counts, limits and notices.
+// Counts the damaged samples of a session, checks the limits on damage, and posts notices.
 //
 //   mr::detail::damage_account account(options.on_damage, *options.world);   // opens the quarantine list
 //   account.add(lost.take_new(), counts);       // shards that were lost since the last batch
@@ -6,7 +6,7 @@
 //   account.replaced();  account.masked();      // rows so far
 //
 // A lost shard counts as one event. Its rows do not count for the limits on damaged samples.
-// Errors: data_error when a limit is exceeded; its message shows the first five damaged samples. Also the errors of
+// Errors: data_error when a limit is exceeded. The message shows the first five damaged samples. Also the errors of
 // quarantine_list.
 // Threads: the trainer calls add(); any thread may read the counters.
 #pragma once
@@ -39,7 +39,7 @@ class damage_account {
   damage_account(damage_options o, const world& mine);
   ~damage_account();
 
-  /// Adds the next batch in order. Throws data_error if too many rows are damaged.
+  /// Adds the damaged rows of the next batch, in order. Throws data_error if too many rows are damaged.
   void add(const ready_batch& b, const batch_origin& origin, event_counts& counts);
   /// Adds shards that were lost.
   void add(const std::vector<std::exception_ptr>& shards, event_counts& counts);

@@ -1,5 +1,4 @@
-// The thin layer of a session that depends on the flow's type. It builds the parts of the run, and run_core runs these
-// parts. For internal use only.
+// Builds the parts of a run, which depend on the type of the flow. run_core runs these parts. For internal use only.
 #pragma once
 
 #include <millrace/deliver/batch.hpp>
@@ -13,7 +12,7 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// The part of an engine that does not depend on the flow: everything that the session uses, except batches.
+/// The base class of all engines. Does not depend on the type of the flow, or on the columns of its batches.
 class engine_base {
  public:
   engine_base(const session_options& options, const run_settings& settings);
@@ -26,11 +25,11 @@ class engine_base {
   const planned_run& order() const noexcept { return *order_; }
   /// Waits at most `time_ns` nanoseconds for the next batch of a loop over `epoch`; see run_core.
   bool wait_at_most(std::uint64_t time_ns, std::uint64_t epoch);
-  /// Throws the setup_error for the use of a session that was moved from.
+  /// Throws setup_error, because the session was moved to another object.
   [[noreturn]] static void throw_moved_from();
 
-  /// Destroys an engine. Does nothing in a forked child, because the parent's threads do not exist there: they cannot
-  /// be joined, and may have locked mutexes.
+  /// Destroys an engine, except in a forked child. A child cannot join the threads of its parent, or unlock their
+  /// mutexes.
   struct deleter {
     void operator()(engine_base* e) const noexcept;
   };
@@ -58,7 +57,7 @@ class engine_base {
   const planned_run* order_ = nullptr;
 };
 
-/// The part of an engine that depends only on the columns of its batches.
+/// The base class of engines whose batches have the same columns.
 template <class Batch>
 class batch_engine : public engine_base {
  public:
@@ -140,8 +139,8 @@ class engine final : public batch_engine<Batch> {
     this->set_places(builder_.layout());
   }
 
-  // In this order, each member is destroyed before the members that it uses. All members use the core in the base
-  // class.
+  // The order of the members ensures that each member is destroyed before the members that it uses. All members use
+  // `core_`, which is destroyed last.
   source source_;
   const owner<planned_run> planned_;
   const std::shared_ptr<sample_names> names_;   // null if batches have no keys

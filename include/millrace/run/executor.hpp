@@ -1,4 +1,5 @@
-// Defines an executor: user threads that run the workers of sessions, for processes that manage their own threads.
+// Defines the interface of an executor, which runs the workers of sessions on the user's threads. Implement this
+// interface if your process manages its own threads.
 //
 //   struct pool_executor final : mr::executor {
 //     explicit pool_executor(thread_pool& p) : pool(&p) {}
@@ -11,25 +12,24 @@
 // adapt/tbb.hpp provides an executor for a tbb::task_arena. With an executor, a session starts no thread for its
 // workers. It still has I/O threads, a thread for copies to a device, and threads for blocking maps and for stages that
 // run serially.
-// Number: a session has at most min(threads, concurrency()) tasks at a time, queued or running. Tuning does not exceed
-// this number.
-// Tasks: a task ends after about 5 ms, or after one claim (samples that a worker processes together) if that is longer.
-// A task waits only if a callable of the flow waits. It never throws. An executor may run tasks late and in any order,
-// without effect on the order of the samples, random numbers or digests. While the session lives, each task must run
-// exactly once.
+// Number: at most min(threads, concurrency()) tasks of a session are queued or running at the same time. Tuning does
+// not exceed this number.
+// Tasks: a task lasts about 5 ms, but it completes at least one claim (samples that a worker processes together). A
+// task waits only if a callable of the flow waits. It never throws. An executor may run tasks late and in any order.
+// The results of the session do not depend on this order. While the session lives, each task must run exactly once.
 // Deadlocks: submit() must not run the task, wait for a task, or call the session. The caller of submit() may have
 // locked mutexes of the session. If a thread of the executor calls next(), another of its threads must be free to run
 // the tasks.
-// Shutdown: a session that is destroyed, or ends with an error, first waits for its running tasks and for calls of
+// Shutdown: when a session is destroyed, or ends with an error, it waits for its running tasks and for calls of
 // submit(). Afterwards, the session never uses the executor. A task that begins later does nothing.
 // Errors: an exception of submit() ends the run. next() throws this exception after the batches that are already
 // complete. The constructor of a session throws setup_error if concurrency() or `threads` is 0.
-// Threads: threads of the session and of the user call submit(), several of them at the same time. Sessions may share
-// an executor.
+// Threads: several threads of the session and of the user may call submit() at the same time. Sessions may share an
+// executor.
 // Lifetime: the session shares ownership of the executor, and releases it on the thread that destroys the session.
 // Fork: a child process has none of its parent's threads. A session in the child needs an executor that was created in
 // the child.
-// Cost: one allocation, four locks, and one call of submit() for each task, which is a few microseconds.
+// Cost: a few microseconds for each task: one allocation, four locks, and one call of submit().
 #pragma once
 
 #include <millrace/base/version.hpp>
@@ -44,8 +44,8 @@ class executor {
   virtual ~executor() = default;
   /// Queues a task for one of the threads, and returns without waiting. If submit() throws, the task must not run.
   virtual void submit(std::function<void()> task) = 0;
-  /// Returns how many tasks can run at the same time; at least 1. A session calls concurrency() once, when the session
-  /// starts.
+  /// Returns the maximum number of tasks that can run at the same time; at least 1. Each session calls concurrency()
+  /// once, at its start.
   virtual unsigned concurrency() const noexcept = 0;
 };
 

@@ -22,7 +22,7 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// The settings of a flow for its run.
+/// The settings of a run that are read from the stages of its flow.
 struct run_settings {
   to_device_options device{.device = host_device()};
   std::size_t batch_rows = 0;
@@ -35,10 +35,10 @@ struct run_settings {
 struct flow_facts {
   run_settings settings{};
   std::uint64_t seed = 0;
-  /// Whether an index determines the order. Before is_planned() (run/session_order.hpp) is called: whether an index may
-  /// determine the order.
+  /// Whether an index determines the order: the result of is_planned() (run/session_order.hpp). Until that function is
+  /// called, `true` means only that an index is possible.
   bool has_index = false;
-  std::size_t window = 0;         ///< samples in the window of a shuffle directly after the source; 0 without one
+  std::size_t window = 0;         ///< window of a shuffle directly after the source, in samples; else 0
   std::uint64_t take = endless;   ///< maximum of samples per pass, set by a take() directly after the source
   bool one_row_per_sample = true, packs = false, buckets = false, takes = false, joins_samples = false;
   position::packing_limits packing{};   ///< the limits of the last packing stage
@@ -48,7 +48,7 @@ struct flow_facts {
   std::optional<std::size_t> stride{};   ///< mix_rows_options::stride
 };
 
-/// The inputs of a plan that the session provides. `session` is a result of checked().
+/// The settings of the session, for planning a run. `session` is a result of checked().
 struct planning_options {
   const session_options& session;
   std::size_t budget_bytes;
@@ -61,8 +61,8 @@ std::shared_ptr<sample_names> names_for(const flow_facts& f);
 /// Returns the damage_rule of a session. Throws setup_error if the flow, the source or the number of ranks does not
 /// support the policy of the session.
 damage_rule damage_rule_for(const flow_facts& f, const session_options& o);
-/// Returns a warning if a lane (an interleaved part of the order) has fewer than two rows in a batch. Such a lane has
-/// no row to copy. Otherwise returns an empty string.
+/// Returns a warning if a lane (an interleaved part of the order) has fewer than two rows in a batch, because no other
+/// row can replace a damaged row. Otherwise returns an empty string.
 std::string damage_notice(const damage_rule& rule, std::size_t rows, const world& mine);
 /// Returns the options of a run over a source with an index.
 indexed_run_options indexed_options(const flow_facts& f, const planning_options& o);

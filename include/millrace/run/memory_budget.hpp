@@ -1,4 +1,4 @@
-// Before the first batch, computes the maximum memory of a session and compares it with the budget.
+// Computes the maximum memory of a session before the first batch, and compares this maximum with the budget.
 //
 //   mr::detail::memory_budget m{.budget_bytes = std::size_t{8} << 30, .slot_bytes = 40'000'000, .host_slots = 5};
 //   m.read_ahead_bytes = 64'000'000;
@@ -18,12 +18,12 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 /// Returns bytes as text: "3.8 MB", "38 MB". Units are powers of ten, as for disks and networks.
 std::string readable_bytes(double bytes);
 
-/// The items of a session's memory and their sum.
+/// The parts of a session's memory, and their sum.
 struct memory_budget {
   std::size_t budget_bytes = 0;
   std::size_t slot_bytes = 0, host_slots = 0;
   std::size_t device_slots = 0;       ///< 0 if the training step uses the batches in the host slots
-  bool device_memory_apart = false;   ///< whether device slots are in GPU memory, outside the budget
+  bool device_memory_apart = false;   ///< whether device slots are in GPU memory, which the budget does not limit
   std::size_t batch_rows = 0;
   std::size_t read_ahead_bytes = 0;
   std::size_t chunk_bytes = 0;      ///< bytes of one read; the last sample of a read may exceed this size
@@ -40,13 +40,14 @@ struct memory_budget {
   /// Returns the bytes of the shuffle window. About half a window is in memory at a time. If `withholds` is set and the
   /// budget allows it, the complete window is in memory at the start of a run.
   std::size_t window_bytes() const noexcept;
-  /// Returns the bytes of encoded samples: the read-ahead (samples that are read in advance), but at least one batch.
-  /// The workers start on a batch only after all its samples have been read.
+  /// Returns the maximum bytes of encoded samples: `read_ahead_bytes`, but at least the samples of one batch. The
+  /// workers start on a batch only after all its samples have been read.
   std::size_t encoded_bytes() const noexcept;
   /// Returns the bytes that count against the budget.
   std::size_t total_bytes() const noexcept;
 
-  /// Returns the number of concurrent reads that fit in the rest of the budget, and in half of the read-ahead.
+  /// Returns the maximum number of concurrent reads. Their bytes fit in the unused part of the budget, and in half of
+  /// `read_ahead_bytes`.
   std::size_t max_reads() const noexcept;
 
   /// Returns the formula with its numbers, for the notice at the start and for errors.

@@ -6,7 +6,7 @@
 //   builder.nodes();                                                    // the pipeline nodes to start and stop
 //
 // Consecutive maps become fused maps (one function). A segment ends at an expanding stage, at a stage that runs
-// serially, and at batch. Fused maps that contain a blocking map run on their own threads instead of the workers.
+// serially, and at batch. If fused maps contain a blocking map, separate threads run them instead of the workers.
 #pragma once
 
 #include <millrace/item/owner.hpp>
@@ -52,8 +52,8 @@ template <class Stage>
 inline constexpr bool one_row_per_sample = !is_filter<Stage> && !is_expand<Stage> && !is_bucket<Stage> &&
                                            !std::is_same_v<Stage, shuffle_stage> && !std::is_same_v<Stage, take_stage>;
 
-/// Returns the points at which the stage stores no items: after each sample, at the end of each pass, or only at the
-/// start of the run. `Now` is the type of the items that the stage receives.
+/// Returns the points from which a resumed run can replay this stage: after each sample, at the end of each pass, or
+/// only at the start of the run. `Now` is the type of the items that the stage receives.
 template <class Now, class Stage>
 constexpr replay_start replay_start_of_stage() {
   if constexpr (std::is_same_v<Stage, shuffle_stage> || std::is_same_v<Stage, take_stage>) {
@@ -66,13 +66,13 @@ constexpr replay_start replay_start_of_stage() {
   }
 }
 
-/// True if each of these stages produces exactly one row from each row.
+/// True if each of these stages outputs exactly one item for each input item, in the same order.
 template <class... Stages>
 constexpr bool only_maps_before_batch() {
   return (one_row_per_sample<Stages> && ...);
 }
 
-/// Returns the points at which none of these stages stores items. A resumed run can start at such a point.
+/// Returns the points from which a resumed run can replay all these stages.
 template <class Now, class Stage, class... Rest>
 constexpr replay_start replay_start_of(const stage_list<Stage, Rest...>*) {
   constexpr replay_start here = replay_start_of_stage<Now, Stage>();
@@ -92,7 +92,7 @@ struct pipeline_builder_options {
   unsigned workers = 1;                          ///< 0 if everything runs inside next() on the calling thread
   worker_executor* arena = nullptr;              ///< the executor of the workers; null without workers
   std::size_t shuffle_bytes = ~std::size_t{0};   ///< maximum bytes of a shuffle buffer
-  bool keeps_older_order = false;                ///< as planned_run::keeps_older_order()
+  bool keeps_older_order = false;                ///< the result of planned_run::keeps_older_order()
   batch_boundaries boundaries{};
   batch_numbers numbers{};
   sample_names* names = nullptr;          ///< null if batches have no keys
@@ -124,8 +124,8 @@ class built_segments {
     return *segment;
   }
 
-  /// Returns the maximum number of rows that wait for a worker. The maximum is lower after another segment, because the
-  /// items of that segment may be large.
+  /// Returns the maximum number of rows that wait for a worker. If another segment precedes, the maximum is lower,
+  /// because the items of the other segment may be large.
   std::size_t max_waiting_rows() const noexcept { return follows_segment_ ? 256 : 4096; }
   /// Returns the options of the last segment.
   batch_rows::options last_options(const batch_options& o, unsigned own_threads);
@@ -134,8 +134,8 @@ class built_segments {
     std::size_t count;
     worker_executor* workers;
   };
-  /// Returns the numbers of workers of a segment. `own_threads` is the number of separate threads that it requests; 0
-  /// if it uses the workers.
+  /// Returns the number of workers of a segment, and their executor. `own_threads` is the number of separate threads
+  /// that the segment requests; 0 if the segment uses the session's workers.
   worker_counts workers_for(unsigned own_threads);
 
   const options options_;
@@ -175,8 +175,8 @@ class pipeline_builder : public built_segments {
   const Columns& layout() const noexcept { return *layout_; }
 
  private:
-  /// `begun` is the position of the first fused map in the flow, and `In` its input type. `here` is the position of the
-  /// next map.
+  /// `begun` is the position of the first fused map in the flow. `In` is the input type of this map. `here` is the
+  /// position of the next map.
   template <class In, class Now, class... Maps, class First, class... Rest>
   [[gnu::cold]] sample_sink<In>& next(stage_list<Maps...>&& maps, map_entry begun, map_entry here,
                                       stage_list<First, Rest...>&& stages) {
@@ -282,7 +282,7 @@ class pipeline_builder : public built_segments {
     return last.entrance();
   }
 
-  /// Returns the settings of the stage that mixes rows. It is one of the stages after batch.
+  /// Returns the settings of mix_rows() in `after_batch`; default settings without mix_rows().
   template <class Mixer, class... Stages>
   typename Mixer::options mixer_options(const stage_list<Stages...>& after_batch, const map_entry& here) const {
     typename Mixer::options result{};

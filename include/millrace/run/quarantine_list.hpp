@@ -1,4 +1,4 @@
-// quarantine_list: a file that lists damaged samples. Both keys_from() and people can read it.
+// quarantine_list: a text file that lists damaged samples. keys_from() reads such a file.
 //
 //   mr::quarantine_list damaged("run1/quarantine-0.jsonl");
 //   try { train_on(sample); }
@@ -10,14 +10,14 @@
 //
 // Each line is a JSON object: {"shard": "train-003.tar", "key": "n01440764/0017", "offset": 512, "position": 4711,
 // "epoch": 2, "stage": "jpeg", "reason": "..."}. Unknown numbers are left out. If a string is not UTF-8, a second
-// member contains it in hexadecimal, with "_hex" after the member's name: {"key": "?", "key_hex": "ff00"}. A line with
-// a null key is a note about its shard, and keys_from() skips the line.
+// member contains its bytes in hexadecimal. The name of the second member ends in "_hex": {"key": "?", "key_hex":
+// "ff00"}. A line with a null key is a note about its shard, and keys_from() skips the line.
 // No sample is listed twice, even across epochs and restarts. A sample is identified by its key and the file name of
 // its shard. Each shard has at most one note. If a crash truncated the last line, that line is removed when the list is
 // opened.
 // An entry is on the disk when add() returns. Each rank needs its own file. Memory: the keys of all entries.
 // Errors:
-// - setup_error for a name that does not end in .jsonl or .ndjson, and if another list has the file open
+// - setup_error if the name does not end in .jsonl or .ndjson, or if another quarantine_list uses the file
 // - data_error for a line that is not an entry
 // - io_error with the file's name, for example if the disk is full
 //
@@ -34,7 +34,7 @@
 
 namespace millrace { inline namespace MILLRACE_ABI {
 
-/// A sample that cannot be used, and the reason. Without a key, the entry describes a shard with unreadable samples.
+/// An entry of the list: a damaged sample, or a note about a shard with unreadable samples.
 struct damaged_sample {
   std::string shard{};                                    ///< path of the shard
   std::string key{};                                      ///< key of the sample; empty for a note about the shard

@@ -6,8 +6,8 @@
 //   core.shut_down();
 //
 // start() runs a list of named steps. If a step throws, start() shuts the run down.
-// Errors: the errors of session. Threads: only one call of the trainer may be active at a time, which the class `call`
-// checks. Any thread may call stats(), statistics(), waits() and events().
+// Errors: the errors of session. Threads: only one call of the trainer may be active at a time. The class `call` checks
+// this rule. Any thread may call stats(), statistics(), waits() and events().
 // Lifetime: the parts passed to start() must exist until shut_down() returns.
 #pragma once
 
@@ -64,7 +64,7 @@ class run_core {
   const std::vector<unsigned>& cores() const noexcept { return cores_; }
   /// Returns the outlet for the notices of the session.
   notice_outlet& notices() noexcept { return notices_; }
-  /// Returns the options, with their world set.
+  /// Returns the options, a result of checked().
   const session_options& options() const noexcept { return options_; }
   /// Returns the memory budget of the run, in bytes.
   std::size_t budget_bytes() const noexcept { return budget_bytes_; }
@@ -78,7 +78,7 @@ class run_core {
   /// Returns the steps of the run's start.
   start_steps& start_of_run() noexcept { return start_; }
 
-  /// Starts the run. An error of the first samples is thrown by next().
+  /// Starts the run. If the first samples have an error, next() throws this error.
   void start(run_parts parts);
   /// Stops and joins all threads. Later calls have no effect.
   void shut_down() noexcept;
@@ -99,13 +99,13 @@ class run_core {
   };
 
   // The trainer calls these functions while a `call` object exists.
-  /// Returns the next batch in order, or an empty batch at the end of the run. With `stop_at_epoch`, also returns an
-  /// empty batch at the end of an epoch.
+  /// Returns the next batch in order, or an empty batch at the end of the run. If `stop_at_epoch` is true, also returns
+  /// an empty batch at the end of an epoch.
   batch_lease next(bool stop_at_epoch);
-  /// Waits at most `time_ns` nanoseconds for the next batch of a loop over `epoch`, or for the end or the error of the
-  /// loop. Returns whether the batch, the end or the error is available. The training step ends when this call begins.
+  /// Waits at most `time_ns` nanoseconds for the next event of a loop over `epoch`: a batch, the end or an error.
+  /// Returns whether this event has occurred. In the statistics, the training step ends when this call begins.
   bool wait_at_most(std::uint64_t time_ns, std::uint64_t epoch);
-  /// Returns next(false). Later loops cannot request an epoch before that of this batch.
+  /// Returns next(false). Later loops cannot request an epoch before the epoch of this batch.
   batch_lease next_of_any_epoch() {
     batch_lease b = next(false);
     if (b && b.epoch() > first_open_epoch_) first_open_epoch_ = b.epoch();
@@ -133,19 +133,19 @@ class run_core {
   std::string waits() const;
   /// Returns the last events of the threads.
   timeline events() const;
-  /// Returns the number of slots that a batch can use.
+  /// Returns the number of slots. Each delivered batch uses one slot.
   std::size_t slots() const noexcept { return output_->lease_slots(); }
   /// Returns the texts of the notices at the start.
   const std::string& description() const noexcept { return description_; }
   std::string rows_text() const { return options_.rows ? options_.rows->describe() : std::string(); }
 
  private:
-  // The steps of start(), in the order of execution.
   /// Called when the executor has an error.
   void wake_trainer() noexcept {
     parts_.last->tickets().set_last();   // ends the wait of learn_shapes()
     output_->bell().ring();
   }
+  // The steps of start(), in the order of execution.
   void connect(run_parts parts);
   void start_threads();
   bool learn_shapes();

@@ -15,13 +15,12 @@
 //   }
 //
 // Order: the order of the batches does not depend on the number of threads.
-// Errors: the constructor throws setup_error. An error in the data is thrown at its batch, after all earlier batches,
-// by begin() or ++ of the loop. The error ends the session: each later call throws a setup_error that repeats the
-// message. A new loop over a session that has delivered all its epochs throws setup_error, too.
+// Errors: the constructor throws setup_error. If the data of a batch has an error, begin() or ++ of the loop throws
+// this error after all earlier batches. The error ends the session: each later call throws a setup_error that repeats
+// the message. A new loop over a session that has delivered all its epochs throws setup_error, too.
 // Epochs: each epoch is delivered once, in order. epoch(n) starts epoch n and skips the rest of earlier epochs. If a
 // loop over epoch n was left early, another loop over epoch n continues it. A loop over epoch n throws setup_error if
-// the session has already reached the end of epoch n or a later epoch. In a resumed run, the epochs before the resume
-// point are empty.
+// the session has already passed the end of epoch n. In a resumed run, the epochs before the resume point are empty.
 // Threads: any thread may request batches, but only one thread at a time. A concurrent request throws setup_error. Any
 // thread may call stats() at any time.
 // Fork: in a forked child, next() throws setup_error and the destructor does nothing. The child may create a session.
@@ -53,8 +52,8 @@ struct session_access;
 
 }   // namespace detail
 
-/// One run of a flow whose batches have these columns: owns its threads, memory and batches. Movable, not copyable.
-/// After mix_rows, label_b<...> and lambda follow the columns of batch<...>.
+/// One run of a flow whose batches have these columns. Owns threads, memory and batches. Movable, not copyable. If the
+/// flow has mix_rows, label_b<...> and lambda are the last two columns.
 template <auto... Columns>
 class session {
  public:
@@ -65,7 +64,7 @@ class session {
   template <detail::flow_with_columns<Columns...> Flow>
   explicit session(Flow flow, session_options options)
       : engine_(new detail::engine<Flow, batch>(std::move(flow), options)) {}
-  /// The same with the default options.
+  /// Builds the pipeline with the default options.
   template <detail::flow_with_columns<Columns...> Flow>
     requires std::move_constructible<Flow>
   explicit session(Flow flow) : session(std::move(flow), session_options{}) {}
@@ -76,7 +75,8 @@ class session {
                              "session run{std::move(flow)}.")))
   session(Flow);
   // clang-format on
-  /// Catches option names of other libraries, such as num_workers. The compile error shows the name in Millrace.
+  /// Rejects option names of other libraries, such as num_workers. The compile error shows Millrace's name of the
+  /// option.
   template <detail::flow_with_columns<Columns...> Flow>
   session(Flow, detail::diagnose::session_by_another_name);
   // clang-format off
@@ -99,9 +99,9 @@ class session {
   batch next() { return engine().next(); }
 
   /// Waits at most `time` for the next batch of a loop over `epoch` (`endless`: over all epochs). Returns true if the
-  /// next call of the loop will not wait. A new loop may still wait while it skips the rest of earlier epochs. The
-  /// training step ends when this call begins. Without workers, returns true immediately, because the next call does
-  /// the work.
+  /// next call of the loop will not wait. Exception: a new loop may wait while it skips the rest of earlier epochs. In
+  /// the statistics, the training step ends when wait_for() begins. Without workers, returns true immediately, because
+  /// the loop itself prepares the batch.
   bool wait_for(std::chrono::nanoseconds time, std::uint64_t epoch = endless) {
     return running().wait_at_most(time.count() > 0 ? static_cast<std::uint64_t>(time.count()) : 0, epoch);
   }
@@ -119,7 +119,7 @@ class session {
     }
     batch& operator*() const { return *run_->engine().current(); }
     batch* operator->() const { return run_->engine().current(); }
-    /// Releases the current batch, unless it was moved out, and gets the next one.
+    /// Releases the current batch, unless the caller has moved it out. Then waits for the next batch.
     iterator& operator++() {
       if (!run_->engine().step(epoch_)) run_ = nullptr;
       return *this;
@@ -132,7 +132,7 @@ class session {
     std::uint64_t epoch_ = endless;   // endless: do not stop between epochs
   };
 
-  /// Starts a loop over the rest of the run and gets its first batch. Throws setup_error if the run is over.
+  /// Starts a loop over the rest of the run, and waits for the first batch. Throws setup_error if the run is over.
   iterator begin() { return {*this, endless}; }
   std::default_sentinel_t end() const { return {}; }
 
@@ -148,10 +148,10 @@ class session {
     std::uint64_t epoch_;
   };
   /// Returns the batches of epoch `number`, counted from 0. begin() of the range throws setup_error if the session has
-  /// already reached the end of that epoch or a later epoch.
+  /// already passed the end of that epoch.
   epoch_range epoch(std::uint64_t number) { return {*this, number}; }
 
-  /// Returns the number of slots that a batch can use; b.slot() counts from 0.
+  /// Returns the number of slots. For each batch, slot() is less than this number.
   std::size_t slots() const { return running().core().slots(); }
   /// Returns the number of batches in an epoch; `endless` if epochs have no end. The result is the same on all ranks.
   /// The result is empty if an epoch is one pass over a source without an index, because the number of its samples is
@@ -173,7 +173,7 @@ class session {
   /// Returns all metrics since the start of the run, for a report (measure/values/flow_statistics.hpp). Any thread may
   /// call it at any time. Costs 0.2 to 0.5 ms, because it queries the system about each thread.
   flow_statistics statistics() const { return running().core().statistics(); }
-  /// Returns the same metrics without the first batches, during which the buffers were still filling.
+  /// Returns the metrics of statistics() without the first batches, which arrived before the buffers were full.
   flow_statistics statistics_after_warm_up() const { return running().core().statistics_after_warm_up(); }
   /// Returns the current wait of the trainer and each stage, one line each. session_options::stalls reports this text.
   std::string waits() const { return running().core().waits(); }
@@ -181,7 +181,7 @@ class session {
   timeline events() const { return running().core().events(); }
   /// Returns the text reported at the start: device, threads, shapes and memory.
   const std::string& description() const { return running().core().description(); }
-  /// Returns the statistics of session_options::rows, such as those of feeders; empty without them.
+  /// Returns the statistics of session_options::rows as text; empty if this option is not set.
   std::string rows_text() const { return running().core().rows_text(); }
 
  private:
@@ -225,8 +225,9 @@ class broken_session {
   run_stats stats() const;
 };
 
-/// The number of columns of a flow that already caused a compile error. A special value marks a flow without batches.
+/// The number of columns of a flow that already caused a compile error.
 enum class broken_columns : std::size_t {};
+/// Marks the session of a flow without batches.
 struct no_batches {};
 
 }   // namespace detail
@@ -255,14 +256,14 @@ template <class Item, class Source, class... Stages>
   requires(!detail::ends_in_batch<Item>)
 session(detail::flow<Item, Source, Stages...>, session_options = {}) -> session<detail::no_batches{}>;
 
-// Runs the loop over a session as one call, for trainers that are built around a callback.
+// feed() runs a session, and passes each batch to a callback.
 //
 //   mr::feed(std::move(flow), {.epochs = 90}, [&](auto& b) {
 //     const auto& [pixels, labels] = b;
 //     train_step(pixels, labels, b.stream());
 //   });
 //
-// Order and errors are the same as for session (run/session.hpp).
+// Order and errors: as for session.
 // Threads: `step` runs on the calling thread.
 
 namespace detail {

@@ -15,8 +15,9 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// Returns `o` with its world set and, if it has an executor, with `threads` set. Throws setup_error for
-/// invalid epochs, for an executor with 0 threads, and for an unset world if a launcher started several processes.
+/// Returns `o` with the default of `world` if it is not set. If `o` has an executor, also limits `threads` to the
+/// executor's threads. Throws setup_error for invalid epochs, for an executor with 0 threads, and for an unset world if
+/// a launcher started several processes.
 session_options checked(session_options o);
 
 /// Throws the setup_error for a loop over `epoch` (endless: over the rest of the run) after the session has delivered
@@ -30,7 +31,7 @@ session_options checked(session_options o);
 /// Throws the data_error for a run whose samples are all damaged. `first` is the error of the first sample.
 [[noreturn]] void throw_no_good_sample(const std::exception_ptr& first);
 
-/// Throws the setup_error for a request for a batch while another request has not returned.
+/// Throws the setup_error for two concurrent requests for a batch.
 [[noreturn]] void throw_called_twice();
 
 /// Throws the setup_error for a call in a forked child.

@@ -25,8 +25,8 @@ inline constexpr std::uint64_t endless = ~std::uint64_t{0};
 
 /// Defines when a session reports a stall of its run. The report shows the wait of each stage, and never ends the run.
 struct stall_options {
-  /// Minimum duration of a stall; 0 disables the reports. By default, a start step or a wait in next() of 10 s is a
-  /// stall. If you set a duration, a time between two calls of next() of this duration is a stall, too.
+  /// Minimum duration of a stall; 0 disables the reports. By default, a step of the start or a wait in next() is a
+  /// stall if it lasts 10 s. If you set `after`, a training step of this duration is a stall, too.
   std::optional<std::chrono::nanoseconds> after{};
 
   /// Returns `after`, or its default.
@@ -61,12 +61,13 @@ struct session_options {
   std::optional<std::uint64_t> epoch_batches{};   ///< batches of an epoch, or `endless`; default: one exact pass
   /// Number of workers. With 0, everything runs inside next() on the calling thread, for debugging. If there are more
   /// workers than cores, available CPU time limits the number of active workers. If your callables wait, all workers
-  /// stay active. The default is one less than the usable cores (affinity, cgroup quota), but at least 1. The processes
-  /// of a run on one machine divide its cores and, for `memory_bytes`, its memory.
+  /// stay active. The default is one less than the usable cores (affinity, cgroup quota), but at least 1. If several
+  /// processes of a run share a machine, each uses an equal share of the cores. The default of `memory_bytes` is
+  /// divided likewise.
   std::optional<unsigned> threads{};
   /// Your executor, whose threads run the workers: a pool, or mr::tbb_executor(arena) of adapt/tbb.hpp. The session
-  /// uses at most `threads` of its threads at a time, also with tuning. If `threads` is not set, the session uses at
-  /// most concurrency() threads. If null, oneTBB's threads run the workers.
+  /// uses at most `threads` threads of the executor at a time, also with tuning. If `threads` is not set, the session
+  /// uses at most concurrency() threads. If `executor` is null, oneTBB's threads run the workers.
   std::shared_ptr<millrace::executor> executor{};
   unsigned io_threads = 4;   ///< number of shards that are read at the same time
   /// Binds workers and I/O threads to the cores of the device's NUMA node, and counts only these cores if `threads` is
@@ -74,8 +75,8 @@ struct session_options {
   bool threads_near_device = false;
   std::optional<std::size_t> memory_bytes{};   ///< memory budget; default: a quarter of the usable memory
   /// Maximum bytes of samples that are read and not yet claimed by a worker. The default is 256 MiB, but at most a
-  /// quarter of the memory budget. The read-ahead begins at 64 MiB. It grows up to this maximum if the storage pauses
-  /// for so long that the workers wait.
+  /// quarter of the memory budget. The read-ahead begins at 64 MiB. If the workers wait because the storage pauses, the
+  /// read-ahead grows up to this maximum.
   std::optional<std::size_t> read_ahead_bytes{};
   /// Slots in addition to those that prefetch() and to_device() request. Set this to the number of batches that your
   /// loop keeps in addition to the current batch.
@@ -84,9 +85,9 @@ struct session_options {
   /// is printed to stderr as a line. mr::quiet prints only notices that require attention.
   notice_function notice{};
   bool leases_released_by_other_threads = false;   ///< whether next() waits for a leased slot instead of throwing
-  /// Rank and world size. Several ranks without an index need epoch_batches. By default, the world is this one process,
-  /// and the session throws setup_error if a launcher started several processes. In this case, set
-  /// world_from_launcher(), or single_process to read all samples in this process.
+  /// Rank and world size. If a run has several ranks and no index, epoch_batches must be set. By default, the world is
+  /// this one process, and the session throws setup_error if a launcher started several processes. In this case, set
+  /// world_from_launcher(). If this process must read all samples, set single_process instead.
   std::optional<millrace::world> world{};
   std::string resume{};   ///< resume_text() of the last batch that was used; empty to start a run
   /// The first epoch of a run that has no resume point. Without an index, an epoch must be one pass over the source.
@@ -97,12 +98,13 @@ struct session_options {
   /// Number of lanes (interleaved parts of the order). Each lane is shuffled with its share of the window. With an
   /// index, the default depends on the numbers of samples and shards and on the window. Without an index, the default
   /// is one lane for each rank, and other numbers must be multiples of the number of ranks. If the source has fewer
-  /// shards than lanes, the session uses the greatest divisor of the number that is not above the number of shards.
+  /// shards than lanes, the session uses fewer lanes: the greatest divisor of `lanes` that is not above the number of
+  /// shards.
   std::optional<std::size_t> lanes{};
   damage_options on_damage{};   ///< policy for damaged samples; by default the first damaged sample ends the run
-  /// A row_storage (adapt/feeders/row_storage.hpp). Through it, other machines compute rows if the workers are too
-  /// slow. The rows, their order and the resume point do not depend on it. Requires an order that is computed from an
-  /// index. If null, the workers compute all rows.
+  /// A row_storage (adapt/feeders/row_storage.hpp). Through a row_storage, other machines compute rows if the workers
+  /// are too slow. The machines do not change the rows, their order or the resume point. A row_storage requires a
+  /// source with an index. If `rows` is null, the workers compute all rows.
   std::shared_ptr<row_provider> rows{};
   stall_options stalls{};                        ///< the condition for a report of a stalled run
   std::shared_ptr<const tuning_rule> tuning{};   ///< mr::tuning() of tune/tuning.hpp starts with `threads` and

@@ -27,12 +27,12 @@ concept has_index = requires(const Source& source, const indexed_run_options& o)
   { source.plan(o) } -> std::convertible_to<owner<planned_run>>;
 };
 
-/// A source with an index that can also be read as a stream, for flows that change the number of rows.
+/// A source with an index that can also be read as a stream. Flows that change the number of rows read the stream.
 template <class Source>
 concept also_streams = has_index<Source> && requires { requires Source::also_streams; };
 
-/// A source that loads its indexes at the start of a session: load_indexes() reads or builds them, and returns whether
-/// the source uses them.
+/// A source that loads its indexes at the start of a session: uses_index() reads or builds the indexes, and returns
+/// whether the source uses them.
 template <class Source>
 concept loads_at_start = requires(const Source& source, const index_use& use) {
   { source.uses_index(use) } -> std::same_as<bool>;
@@ -59,8 +59,8 @@ auto skip_stage(stage_list<First, Rest...>&& stages) {
   if constexpr (std::is_same_v<First, Skipped>) return std::move(stages.rest);
   else return std::move(stages);
 }
-/// Returns the stages that are left to run. The order of the samples already implements a shuffle directly after the
-/// source, and a take directly after this shuffle. These two stages are not returned.
+/// Returns the stages that the session runs. Omits a shuffle directly after the source, and a take directly after the
+/// source or this shuffle, because the order of the samples implements both.
 template <class... Stages>
 auto skip_planned_stages(stage_list<Stages...>&& stages) {
   return skip_stage<take_stage>(skip_stage<shuffle_stage>(std::move(stages)));
@@ -81,7 +81,7 @@ std::size_t leading_window(const stage_list<First, Rest...>& stages) {
 }
 
 /// Returns the maximum number of samples per pass, set by a take() directly after the source or its shuffle; `endless`
-/// without this stage.
+/// without such a stage.
 template <class... Stages>
 std::uint64_t leading_take(const stage_list<Stages...>&) {
   return endless;
@@ -95,8 +95,8 @@ std::uint64_t leading_take(const stage_list<shuffle_stage, take_stage, Rest...>&
   return stages.rest.first.count;
 }
 
-/// Copies the settings of a stage that concern batches, rows or the device. If there are several stages of one kind,
-/// the settings of the last stage are used.
+/// Copies the settings of one stage for batches, rows and the device. If a flow has several stages of one kind, the
+/// settings of the last stage are used.
 template <class Stage>
 void add_settings(const Stage& stage, flow_facts& f) {
   if constexpr (is_batch<Stage>) {
@@ -168,7 +168,7 @@ flow_facts facts_of(const Flow& flow) {
   return f;
 }
 
-/// Returns the run over a source that is streamed.
+/// Returns the run that reads a source as a stream.
 template <class Source>
 owner<replayed_run> streamed_run_for(const Source& source, const flow_facts& f, const planning_options& o) {
   source_facts of{.data_set = fingerprint_of(source),
@@ -192,8 +192,8 @@ owner<planned_run> planned_run_for(const Source& source, const flow_facts& f, co
   else return nullptr;   // unreachable: has_index is true
 }
 
-/// Returns the read stage (the part of the pipeline that reads shards) of a run that planned_run_for() returned for the
-/// same flow and facts.
+/// Returns the read stage (the part of the pipeline that reads shards) of `run`. `run` must be the result of
+/// planned_run_for() for the same flow and facts.
 template <class Flow, class Source>
 owner<read_stage> read_stage_for(planned_run& run, const Source& source, const flow_facts& f,
                                  shard_read_stage_options o, sample_sink<typename Source::item>& first) {

@@ -2,8 +2,8 @@
 //
 //   const unsigned workers = mr::detail::automatic_workers(options, cores);   // cores: empty, or near the device
 //
-// The ranks on one machine divide its cores and memory. `options` is a result of checked(), so that
-// session_options::world is set.
+// The ranks on one machine divide its cores and memory. `options` must be a result of checked(), which sets
+// session_options::world.
 // Errors: none. Threads: any thread may call the functions, which read the state of the machine.
 #pragma once
 
@@ -16,13 +16,13 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// Returns the number of cores that workers may use, at most the number of `cores` unless that list is empty. The run's
-/// processes on this machine divide its cores.
+/// Returns the number of cores that workers may use: the share of this process. If the list `cores` is not empty, the
+/// result is at most the length of this list.
 inline unsigned cores_for_workers(const session_options& o, const std::vector<unsigned>& cores) {
   const unsigned usable = share_of_machine(processes_of_machine(o.world.value())).cores;
   return cores.empty() ? usable : std::min(usable, static_cast<unsigned>(cores.size()));
 }
-/// Returns the default number of workers: the number of usable cores without the core for the trainer, but at least 1.
+/// Returns the default number of workers: cores_for_workers() minus one core for the trainer, but at least 1.
 inline unsigned automatic_workers(const session_options& o, const std::vector<unsigned>& cores) {
   return std::max(2U, cores_for_workers(o, cores)) - 1;
 }
@@ -38,8 +38,8 @@ inline std::string world_text(const world& mine) {
     text += ", one of " + std::to_string(sharers) + " on this machine";
   return text + "; ";
 }
-/// Returns the number of cores that the workers share. Returns 0 if each worker has its own core, and if tuning
-/// determines the number of active workers. Queries the machine only if necessary, at a cost of up to 0.1 ms.
+/// Returns the number of cores if more workers than cores share them. Returns 0 if each worker has its own core, or if
+/// tuning determines the number of active workers. Queries the machine only if necessary, at a cost of up to 0.1 ms.
 inline std::size_t shared_cores(const session_options& o, const std::vector<unsigned>& cores) {
   if (o.threads.value_or(0) < 2 || o.tuning) return 0;
   const unsigned count = cores_for_workers(o, cores);

@@ -4,10 +4,10 @@
 //   mr::detail::stall_watcher watcher({.after = std::chrono::seconds(30)}, times, [&] { return waits(); },
 //                                    notices);
 //
-// Each stall is reported once. After the next batch, the watcher can report another stall. Neither the time between two
-// epochs of a loop nor the time after the run's end counts as a stall.
-// Errors: none. Threads: runs a separate thread from construction to destruction. The destructor waits for a notice
-// that is being delivered.
+// Each stall is reported once. After the next batch, the watcher can report another stall. The time between two epochs
+// is not a stall, nor is the time after the end of the run.
+// Errors: none. Threads: the constructor starts a thread, and the destructor joins it. If the thread is delivering a
+// notice, the destructor waits for the end of the delivery.
 #pragma once
 
 #include <millrace/measure/meters/trainer_times.hpp>

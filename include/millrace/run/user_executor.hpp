@@ -4,13 +4,13 @@
 //   workers.submit(task, 3);      // as worker 3, when one of the user's threads runs it
 //   workers.release_threads();    // after the segments' stop(), before their join()
 //
-// The workers of all stages share the session's tasks, and wait in one queue. A task that begins runs the oldest
-// waiting worker. A task that ends submits the next task. Workers do not sleep on the user's threads, because these
-// threads have other work.
+// The workers of all stages share the session's tasks, and wait in one queue. When a task begins, it runs the worker
+// that has waited longest. If workers wait when a task ends, the task submits the next task. Workers do not sleep on
+// the user's threads, because these threads have other work.
 // Errors: an exception of the user's submit() is stored for error(), and failed() is called once.
 // Threads: any thread may submit; submit() does not wait. Lifetime: a task shares ownership of the queue only, and may
-// outlive the session. A task must not own the executor, because the executor would then be destroyed on one of its
-// threads.
+// outlive the session. A task must not own the executor. Otherwise the last task would destroy the executor on one of
+// the executor's threads.
 #pragma once
 
 #include <millrace/run/session_options.hpp>
@@ -78,7 +78,7 @@ class user_executor final : public worker_executor {
     mutable std::mutex mutex_;   // guards all members below
     std::condition_variable unused_;
     fifo<entry> waiting_;
-    std::size_t tasks_ = 0;       // queued by the executor or running
+    std::size_t tasks_ = 0;       // number of queued and running tasks
     std::size_t not_begun_ = 0;   // number of tasks_ that have not begun
     std::size_t uses_ = 0;        // running tasks, and calls of the user's submit()
     bool stopped_ = false;
@@ -89,9 +89,9 @@ class user_executor final : public worker_executor {
   const std::shared_ptr<queue> queue_;
 };
 
-/// Returns the executor of a session's workers: on the user's threads if options name an executor, otherwise on
-/// oneTBB's threads; null without workers. The session's threads are bound to `cores` unless `cores` is empty. `failed`
-/// is called when error() is set.
+/// Returns the executor of a session's workers; null without workers. If `o.executor` is set, the user's threads run
+/// the workers, otherwise oneTBB's threads. `cores` are the cores to which the session's threads are bound; empty for
+/// all cores. `failed` is called when error() is set.
 std::unique_ptr<worker_executor> new_worker_executor(const session_options& o, unsigned workers,
                                                      const std::vector<unsigned>& cores, std::function<void()> failed);
 

@@ -11,7 +11,7 @@
 // ("file" without an extension). With classes, a second field "cls" contains the number of the class as text.
 // Errors of the constructor: setup_error for missing or unreadable files, and for a file without a class.
 // Errors of read(): data_error for a local file that cannot be read, or whose size has changed since the start.
-// io_error for a failed read from a storage. An error of a local file concerns only its sample.
+// io_error for a failed read from a storage. A data_error concerns only one sample.
 // Threads: the constructor starts up to 32 threads and waits for them. Any number of threads may call read() at the
 // same time.
 #pragma once
@@ -34,7 +34,7 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 /// Options of file_data.
 struct file_data_options {
-  std::size_t root_bytes = 0;   ///< length of the part of each name before its key
+  std::size_t root_bytes = 0;   ///< number of bytes of each name before its key
   /// Names of the classes (the first folder of each key), by number. Empty without classes.
   std::vector<std::string> classes{};
   std::uint64_t max_file_bytes = std::uint64_t{1} << 30;   ///< maximum size; a larger file is an error, and is not read
@@ -54,7 +54,7 @@ class file_data {
   const std::vector<std::uint64_t>& counts() const noexcept { return counts_; }
   /// Returns the identity of a sample.
   std::uint64_t id_of(const located_sample& s) const noexcept { return s.id(); }
-  /// Returns 0: all samples of the data set are used. A selection of files is a different data set.
+  /// Returns 0, because a file_data always uses all its samples.
   std::uint64_t choice() const noexcept { return 0; }
   std::string choice_text() const { return {}; }
   /// Returns the file and the key of a sample.

@@ -5,20 +5,21 @@
 //             | mr::map(prepare) | mr::batch<&example::pixels, &example::label>({.size = 64});
 //
 // The items are records, so a map function for shards() also works for files(). r.shard() is the complete path of the
-// file. r.key() is the path without its fixed part, such as "cat/1.jpg". The fixed part ends before the first glob, or
-// is `root`. The bytes of the file are a field. Its name is the extension of the file in lower case: r["jpg"].
+// file. r.key() is the path without its fixed part, such as "cat/1.jpg". By default, the fixed part ends before the
+// first glob. The option `root` replaces this default. A field contains the bytes of the file. The name of the field is
+// the extension of the file in lower case: r["jpg"].
 // `names` is a pattern, a folder, or a list of paths. A pattern may contain braces, "::" and the globs * ? [..] and **,
-// as for list_shards(). A folder selects all files in it and below it. The paths of a list are used literally. Globs
-// match only files, and skip names that begin with a dot. The files of each glob and folder are sorted by the bytes of
-// their paths.
+// as for list_shards(). A folder selects all files in the folder and its subfolders. The paths of a list are used
+// literally. Globs match only files, and skip names that begin with a dot. The files of each glob and folder are sorted
+// by the bytes of their paths.
 // Classes: with folders_are_classes, the first folder of the key is the class. The field "cls" contains the number of
 // the class as text: r["cls"].as<std::int32_t>(). Classes are numbered from 0 in the sorted order of the folder names,
 // which folder_classes() returns. To use other names or another order, for example those of the training set, set
 // `classes`.
 // Order: exact, as for shards() with an index, but without index files. A shuffle with any window permutes all files. A
-// run can resume after any batch. A resume point is valid only for the same keys and sizes.
-// Every sample must become exactly one row. Therefore expand, filter, bucket, pack, and a shuffle that does not follow
-// files() directly, are errors.
+// run can resume after any batch. A resume point is valid only if the keys and sizes of all files are unchanged.
+// Every sample must become exactly one row. Therefore these stages are errors: expand, filter, bucket, pack, and a
+// shuffle that does not directly follow files().
 // Errors: setup_error if no file matches, or if more than unreadable_at_most files cannot be read; io_error for an
 // unreadable folder. If a file disappears, becomes unreadable or changes its size during the run, its batch fails with
 // a data_error. With on_damage, the file is one damaged sample.
@@ -64,7 +65,7 @@ namespace detail {
 /// The files that the user's pattern or list selects. They are not checked yet.
 struct named_files {
   std::vector<std::string> paths;
-  std::size_t root_bytes = 0;   ///< length of the part of each path before its key
+  std::size_t root_bytes = 0;   ///< number of bytes of each path before its key
 };
 
 /// Returns the files of a pattern, and the length of its fixed part.
@@ -113,7 +114,7 @@ __attribute__((unavailable("millrace: the second argument of files() is its opti
 detail::broken_flow files(const Names&, const Other&);
 // clang-format on
 
-/// Returns the names of the classes of files(names, {.folders_are_classes = true}), in numeric order.
+/// Returns the names of the classes of files(names, {.folders_are_classes = true}), in the order of their numbers.
 template <detail::file_names Names = std::vector<std::string>>
 std::vector<std::string> folder_classes(const Names& names, const files_options& options = {}) {
   if (!options.classes.empty()) return options.classes;

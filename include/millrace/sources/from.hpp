@@ -41,7 +41,7 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 // Threads: any number of threads may read at the same time. If elements are computed, only one thread at a time
 // computes an element.
 
-/// The result of reading an element of a range.
+/// The type of the expression that reads an element of a range.
 template <class Range>
 using element_of = decltype(*std::begin(std::declval<const Range&>()));
 
@@ -139,7 +139,7 @@ template <class Source, class Plain = stored_source<Source>>
 concept source_argument = source_like<Plain> || iterable<Plain> ||
                           (generator<Plain> && std::constructible_from<Plain, Source>);
 
-/// A source that reads a range. It refers to the range or owns it.
+/// A source that reads a range. If from() received an rvalue, the source owns the range.
 template <class Range>
 struct range_source {
   using item = std::remove_cvref_t<element_of<Range>>;

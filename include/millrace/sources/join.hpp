@@ -6,28 +6,28 @@
 //             | mr::shuffle({.window = 8192}) | mr::map(prepare) | mr::batch<example>({.size = 256});
 //
 // Delivers a record for each sample of the first set. A partner of a sample is a sample with the same key in another
-// set. The record also has the fields of the partners: here r["jpg"] of the first set, and r["npy"] of the second. Key,
-// shard and offset of the record are those in the first set. The sets may have different shards and different orders.
-// join(vector, options) joins any number of sets.
+// set. The record has the fields of the sample and of all its partners. In the example, r["jpg"] is from the first set,
+// and r["npy"] is from the second set. The key, shard and offset of the record are those of the sample in the first
+// set. The sets may have different shards and different orders. join(vector, options) joins any number of sets.
 // The partners are found in the indexes, before any sample is read. A notice at the start states how many samples have
-// partners. Order, ranks, resume, digests and on_damage are as for shards() with an index, over the samples of the
-// first set. The seed of the flow is the seed of the first set. Each set may have its own options, such as fields,
-// storage, where or only. A damaged sample of any set damages the record.
-// Keys: samples of the first set that have the same key share one partner. In each of the other sets, a sample of the
-// first set may have only one partner. With same_shard_names, partners are searched only in the shard with the same
-// file name.
+// partners. The order, ranks, resume points, digests and on_damage work as for shards() with an index. They concern the
+// samples of the first set. The seed of the flow is the seed of the first set. Each set may have its own options, such
+// as fields, storage, where or only. A damaged sample of any set damages the record.
+// Keys: if several samples of the first set have the same key, they share one partner. A sample may have at most one
+// partner in each of the other sets. With same_shard_names, partners are searched only in the shard with the same file
+// name.
 // Errors: the constructor of the session throws setup_error for
 // - a set without an index (compressed, or .index = off)
 // - field names that are equal in two sets, after join_options::prefixes are added
 // - a sample with two partners in one set
 // - sets without a common key
 // - with missing::error, a sample without a partner
-// - stages that change the number of rows, as for every source that always uses an index
+// - a stage that changes the number of rows
 //
 // All other errors are those of shards().
-// Cost: one more read and about 0.3 us for each sample and set. No payload is copied. Store partners in the same order
-// in all sets. Otherwise each partner needs a separate read. Threads: as for shards(). Copies of a flow share the
-// indexes and the partners.
+// Cost: for each sample, one more read and about 0.3 us in each of the other sets. No payload is copied. Store partners
+// in the same order in all sets. Otherwise each partner needs a separate read. Threads: as for shards(). Copies of a
+// flow share the indexes and the partners.
 #pragma once
 
 #include <millrace/base/version.hpp>
@@ -68,7 +68,7 @@ class joined_source {
 
  private:
   struct joined {
-    std::mutex mutex{};                       // guards the rest
+    std::mutex mutex{};                       // guards `data`
     std::shared_ptr<joined_data> data[2]{};   // [1] is for sessions with on_damage
   };
 

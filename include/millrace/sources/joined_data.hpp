@@ -8,7 +8,7 @@
 // indexes, and reads no sample.
 // Memory: 8 bytes for each joined sample and set. The constructor also needs 32 bytes for each sample of one set. The
 // indexes stay in memory.
-// Time of the start: reads all indexes, and sorts the keys of each set except the first.
+// Time: the constructor reads all indexes, and sorts the keys of each set except the first.
 // Errors: the errors of shard_data, and setup_error for keys and fields that cannot be joined (sources/join.hpp).
 // Threads: any number of threads may call read() at the same time. Everything else is immutable.
 #pragma once
@@ -36,7 +36,8 @@ struct join_options {
   millrace::missing missing = millrace::missing::error;   ///< treatment of samples without a partner
   /// A prefix for the field names of each set, such as {"", "b."}. Sets after the end of the list have no prefix.
   std::vector<std::string> prefixes{};
-  /// If true, a sample joins only samples in shards with the same file name. Use it if keys repeat in every shard.
+  /// If true, a sample has partners only in shards with the same file name. Set this option if keys repeat in every
+  /// shard.
   bool same_shard_names = false;
 };
 
@@ -52,7 +53,7 @@ class joined_data : public shard_sets {
 
   /// Returns the number of joined samples in each shard of the first set.
   const std::vector<std::uint64_t>& counts() const noexcept { return counts_; }
-  /// Returns the identity of a sample in the first set. It also identifies the joined sample.
+  /// Returns the identity of a joined sample, which is the identity of its sample in the first set.
   std::uint64_t id_of(const located_sample& s) const noexcept { return sets_[0]->id_of(in_set(s, 0)); }
   /// Returns a text with the number of chosen samples of each set, or "" without a choice.
   std::string choice_text() const;
@@ -70,7 +71,7 @@ class joined_data : public shard_sets {
 
   /// Works like shard_data::expect(), for all sets together.
   std::size_t expect(const expected_order& order);
-  /// Announces these shards of the first set, and the shards of the other sets with their partners, to the storages.
+  /// Announces shards to the storages: these shards of the first set, and all shards of other sets with their partners.
   void expect_shards(std::span<const std::size_t> shards) const;
   /// Works like shard_data::read().
   std::size_t read(std::span<const located_sample> samples, std::span<record> records, std::exception_ptr& failure);
@@ -106,14 +107,14 @@ class joined_data : public shard_sets {
   void check_fields() const;
   /// Finds the partner in `set` of every sample of the first set. Stores `none` for a sample without a partner.
   void find_partners(std::size_t set);
-  /// Throws setup_error if no sample has a partner in `set`. With missing::error, throws it if any sample has no
-  /// partner.
+  /// Throws setup_error if no sample has a partner in `set`. With missing::error, also throws setup_error if one sample
+  /// has no partner.
   void check_partners(std::size_t set, const key_table& keys) const;
   /// Removes samples without a partner from all sets.
   void skip_missing();
   void count_shards();
-  /// Reads the samples of one set. Leaves a record empty if the set does not have its sample. Returns the number of
-  /// samples before the first error, which is stored in `failure`.
+  /// Reads the samples of one set. If a joined sample has no sample in this set, its record remains empty. Returns the
+  /// number of samples before the first error, which is stored in `failure`.
   std::size_t read_set(std::size_t set, std::span<const located_sample> samples, std::span<record> records,
                        std::exception_ptr& failure);
 

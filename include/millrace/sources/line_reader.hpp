@@ -4,14 +4,14 @@
 //                        {.limits = {.max_line_bytes = 1 << 20}});
 //   while (auto line = file.next()) use(line->text(), line->number());
 //
-// A line ends at "\n" or "\r\n". The last line may lack this end. A byte order mark at the start of the file is
-// skipped. The content of the file determines the compression: gzip, bzip2, xz, zstd, lz4. A file that is empty, or
-// that contains only a byte order mark, has no lines.
+// A line ends at "\n" or "\r\n". The last line may end without these characters. A byte order mark at the start of the
+// file is skipped. The content of the file determines the compression: gzip, bzip2, xz, zstd, lz4. A file that is
+// empty, or that contains only a byte order mark, has no lines.
 // Errors: data_error with file, line, column (in characters, from 1) and offset for a line that is not UTF-8 or too
-// long. This error concerns only its line: the next call returns the next line. All other errors end the file: every
-// later call throws the same error. They are:
+// long. This error concerns only one line: the next call returns the next line. The following errors end the file, and
+// every later call throws the same error:
 // - late_data_error for a damaged or truncated compressed stream; earlier lines of the file may be wrong
-// - data_error for max_expansion
+// - data_error if the decompressed size exceeds line_limits::max_expansion
 // - data_error for a file of another kind (an archive, a database, an image, a Git LFS pointer), with the name of the
 //   kind
 // - the errors of the source
@@ -49,10 +49,12 @@ class line_reader {
 
   /// Returns the next line, or nothing at the end of the file. The comment at the top of this header lists the errors.
   std::optional<line> next();
-  /// Returns whether the last next() threw the error of one line. Then the next call returns the line after it.
+  /// Returns whether the last call of next() threw an error that concerns only one line. If true, you can call next()
+  /// again.
   bool can_continue() const noexcept { return line_failed_; }
-  /// Throws the error of the compressed stream if the stream is damaged within the next 64 MiB. Call it before you
-  /// report the error of a line. After this call, no more lines can be read.
+  /// Throws the error of the compressed stream if the stream is damaged within the next 64 MiB. Call check_rest()
+  /// before you report the error of a line, which may be a result of such damage. After this call, no more lines can be
+  /// read.
   void check_rest();
 
   /// Adds the number of skipped empty lines to `counts`.

@@ -52,7 +52,7 @@ class lines_source {
   line_reader open(std::size_t shard, std::uint64_t) const;
   /// Returns the meter of all reads.
   read_meter& reads() const noexcept { return *reads_; }
-  /// Returns the same source, but its reads are recorded in `meter`.
+  /// Returns a copy of this source that records its reads in `meter`.
   lines_source watched_in(std::shared_ptr<read_meter> meter) const;
 
  private:
