@@ -1,13 +1,13 @@
-// cache_block: one file of a cache on a local disk. The file contains one block (8 MiB) of an object, which is a file
-// of a remote storage. It also contains checksums, and the name and version of the object.
+// cache_block: one file of a cache on a local disk. An object is a file of a remote storage. The file of the cache
+// contains one block (8 MiB) of an object, its checksums, and the name and version of the object.
 //
 //   mr::detail::cache_block block = mr::detail::open_cache_block(path);
 //   if (!block.belongs_to(object, 7, layout)) return;                     // another block, or a damaged head
 //   const auto got = block.read_at(offset_in_block, buffer);      // returns nothing if a checksum is wrong
 //
 // A file consists of a head, zeros up to a multiple of 4 KiB, and the data. The head contains its own CRC-32C, and a
-// CRC-32C for each chunk (64 KiB) of data. Each read checks the chunks that it reads from, so damaged data is never
-// returned. The numbers in the head have the byte order of the machine.
+// CRC-32C for each chunk (64 KiB) of data. Each read verifies the checksums of its chunks. Therefore damaged data is
+// never returned. The numbers in the head have the byte order of the machine.
 // Errors: none; an unreadable block counts as damaged. Threads: one thread at a time per open block.
 #pragma once
 
@@ -55,14 +55,14 @@ std::vector<std::uint32_t> checksums_of_chunks(std::span<const std::byte> data, 
 /// A block that is open for reading. The shared lock on its file shows other processes that the block is in use.
 class cache_block {
  public:
-  /// Creates an object without a file.
+  /// Creates a cache_block without a file.
   cache_block() = default;
   /// Becomes the owner of an open file, and reads its head.
   explicit cache_block(unique_fd file);
 
   /// Returns whether a file is open.
   explicit operator bool() const noexcept { return static_cast<bool>(file_); }
-  /// Returns whether the head is valid. Returns false if the file ends early.
+  /// Returns whether the head is valid. The head of a file that ends early is not valid.
   bool has_valid_head() const noexcept { return head_.has_value(); }
   /// Returns the head. Requires has_valid_head().
   const cache_block_head& head() const noexcept { return *head_; }
@@ -84,11 +84,11 @@ class cache_block {
   unique_fd file_;
   std::optional<cache_block_head> head_;
   std::uint64_t data_at_ = 0;
-  std::vector<std::byte> chunk_{};   // the last chunk of which a read needed only a part
+  std::vector<std::byte> chunk_{};   // cache: the last chunk that was read in part
   std::uint64_t chunk_number_ = ~std::uint64_t{0};
 };
 
-/// Opens a block, and locks its file for readers. Returns an object without a file if the file does not exist.
+/// Opens a block, and locks its file for readers. If the file does not exist, returns a cache_block without a file.
 cache_block open_cache_block(const std::string& path);
 
 }}}   // namespace millrace::detail

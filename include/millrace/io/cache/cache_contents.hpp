@@ -37,13 +37,13 @@ struct cache_contents {
   std::vector<cache_contents_file> files{};   ///< sorted by name and version
   std::uint64_t disk_bytes = 0;               ///< all bytes that the cache uses on the disk
   std::uint64_t blocks = 0;                   ///< all blocks
-  /// All blocks with a wrong checksum or head; those with a wrong head are not in `files`.
+  /// All blocks with a wrong checksum or head. `files` does not count blocks with a wrong head.
   std::uint64_t damaged_blocks = 0;
-  std::uint64_t parts = 0;   ///< incomplete blocks, which a process is writing, or which a killed process left
+  std::uint64_t parts = 0;   ///< incomplete blocks of live processes and of killed processes
 };
 
-/// Returns the contents of the cache in a folder. If `check` is false, the function does not check the data of blocks,
-/// only their heads. Throws setup_error.
+/// Returns the contents of the cache in a folder. If `check` is false, the function checks the heads of blocks, but not
+/// their data. Throws setup_error.
 cache_contents contents_of_cache(const std::string& folder, bool check = true);
 
 }}   // namespace millrace

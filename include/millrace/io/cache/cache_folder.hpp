@@ -6,9 +6,9 @@
 //   mr::detail::cache_turn turn = folder.acquire_turn(object, 7);
 //   if (turn.is_mine()) folder.store(turn, object, 7, data);   // otherwise: open it again, or bypass the cache
 //
-// A part is an incomplete block: a file "NAME.part" with an exclusive lock, which is renamed when it is complete. The
-// system releases the lock when the process ends. Therefore a part without a lock belongs to a dead process. The next
-// process that needs the block overwrites the part.
+// A part is an incomplete block. Its file "NAME.part" has an exclusive lock, and is renamed when the block is complete.
+// The system releases the lock when the process ends. Therefore a part without a lock belongs to a dead process. The
+// next process that needs the block overwrites the part.
 // Errors: none. A failure is counted, the first failure is reported, and the read bypasses the cache. Threads: any
 // number. Threads of one process wait for each other in the same way as processes do.
 #pragma once
@@ -44,7 +44,7 @@ class cache_turn {
 
   /// Returns whether this thread has to fetch the block.
   bool is_mine() const noexcept { return kind_ == kind::mine; }
-  /// Returns whether another thread or process has fetched the block since the caller last tried to open it.
+  /// Returns whether another thread or process fetched the block after the caller tried to open it.
   bool has_appeared() const noexcept { return kind_ == kind::appeared; }
 
  private:
@@ -72,14 +72,14 @@ class cache_folder {
   std::uint64_t block_bytes(const cached_object& object, std::uint64_t number) const noexcept;
   /// Returns whether the cache has a block.
   bool has(const cached_object& object, std::uint64_t number) const;
-  /// Opens a block for reading, and records its use. Returns an empty block if it is not cached, or damaged. Removes a
-  /// damaged block.
+  /// Opens a block for reading, and records its use. Returns an empty cache_block if the block is not cached or is
+  /// damaged. Removes a damaged block.
   cache_block open(const cached_object& object, std::uint64_t number);
   /// Removes a damaged block.
   void drop_damaged(const cached_object& object, std::uint64_t number, const cache_block& block);
-  /// Waits until this thread has to fetch the block, another thread or process has fetched it, or the wait limit is
-  /// reached. Evicts other blocks if necessary. If `waits` is false, does not wait for another process. has_appeared()
-  /// is then true before the block is complete.
+  /// Reserves the space of the block, and returns a turn for which is_mine() is true. Evicts other blocks if necessary.
+  /// If another thread or process is fetching the block, waits until the block is complete or the wait limit is
+  /// reached. If `waits` is false, returns immediately, and has_appeared() is true although the block is incomplete.
   cache_turn acquire_turn(const cached_object& object, std::uint64_t number, bool waits = true);
   /// Writes a block. Requires that the turn's is_mine() is true. Returns false if the write fails.
   bool store(cache_turn& turn, const cached_object& object, std::uint64_t number, std::span<const std::byte> data);

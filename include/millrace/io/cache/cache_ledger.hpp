@@ -8,13 +8,15 @@
 //
 // All processes of one user share the subfolder "millrace-cache-USER-1" of the cache's folder. The file "ledger" in
 // this subfolder contains the bytes in use. A process locks this file before each change.
-// The bytes of a block are added to the sum before its file is resized. If the process is killed, the sum may be too
-// large, but never too small. A scan of all files corrects the sum at the start and before each eviction.
-// Blocks are evicted in the order of their last use, with a precision of one second. Blocks of an older version of a
-// remote file are evicted first. Open blocks, and parts (incomplete blocks) that a process is writing, are not evicted.
-// Parts of dead processes are removed. Files with other names stay.
+// A process adds the bytes of a block to the ledger before it resizes the block's file. If a process is killed, the
+// ledger may state too many bytes, but never too few. A scan of all files corrects the ledger at the start and before
+// each eviction.
+// Blocks of outdated versions of remote files are evicted first. Other blocks are evicted in the order of their last
+// use, with a precision of one second. Open blocks, and parts (incomplete blocks) that a process is writing, are not
+// evicted. Parts of dead processes are removed. Files with other names stay.
 // Errors: none. A failure is counted, the first failure is reported, and reads bypass the cache. A lock that another
-// process does not release in time is also a failure. After a failure, all attempts pause for a second.
+// process does not release in time is also a failure. After a failure, the process does not use the cache for one
+// second.
 // Threads: any number of threads.
 #pragma once
 
@@ -33,9 +35,8 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-// The counters of a cache during a run, and its notices. Threads: any thread.
 
-/// The counters. All threads add to the same counters.
+/// The counters of a cache in this process, and its notices. Threads: any thread.
 class cache_counts {
  public:
   using counter = std::atomic<std::uint64_t>;
@@ -101,7 +102,7 @@ struct cache_file_name {
 
 /// Returns "ab/<object>-<version>-<number>", where ab are the first two digits of the object's digest.
 std::string text_of(const cache_file_name& name);
-/// Returns the parsed name of a file in a subfolder, or nothing if it is not the file of a block.
+/// Parses the name of a file in a subfolder. Returns nothing if the file does not contain a block.
 std::optional<cache_file_name> parse_cache_file(std::string_view file) noexcept;
 
 /// A file of a cache.
@@ -163,7 +164,7 @@ class cache_ledger {
   std::uint64_t used_bytes();
   /// Returns the number of bytes that must be evicted so that `needed` more bytes fit.
   std::uint64_t excess(std::uint64_t used, std::uint64_t needed) const noexcept;
-  /// Scans all files, and evicts blocks: at least `at_least` bytes of them. Returns the bytes in use.
+  /// Scans all files. Evicts at least `at_least` bytes, or more if `needed` bytes do not fit. Returns the bytes in use.
   std::uint64_t evict(std::uint64_t needed, std::uint64_t at_least);
 
   const std::string root_;

@@ -19,18 +19,19 @@ namespace millrace { inline namespace MILLRACE_ABI {
 
 /// Options of a cache.
 struct cache_options {
-  std::string folder{};   ///< a folder on a local disk, for a subfolder of the cache; if empty, nothing is cached
+  std::string
+      folder{};   ///< local folder, in which the cache creates its subfolder; if empty, mr::remote() caches nothing
   std::optional<std::uint64_t> bytes{};   ///< maximum bytes of the cache on the disk
   double keep_free_share = 0.05;          ///< minimum free share of the file system, from 0 to 1
   /// Maximum time that a read waits for another process that is fetching the same bytes.
   std::chrono::nanoseconds wait_limit = std::chrono::seconds(30);
   unsigned prefetched_files = 2;   ///< files that are prefetched concurrently; 0 disables prefetching
-  /// Maximum of prefetched bytes that no reader has read yet; at most half of `bytes`.
+  /// Maximum number of bytes that are prefetched but not yet read; at most half of `bytes`.
   std::uint64_t prefetched_bytes = 16'000'000'000;
   notice_function notice{};   ///< receives each notice, on any thread; if empty, notices are written to stderr
 };
 
-/// Statistics of one cache, as this process used it.
+/// Statistics of one cache in this process.
 struct cache_statistics {
   std::uint64_t delivered_bytes = 0;    ///< bytes that readers received, from the cache and from the storage
   std::uint64_t fetched_bytes = 0;      ///< bytes read from the remote storage and stored in the cache

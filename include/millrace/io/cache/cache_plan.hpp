@@ -40,7 +40,7 @@ class cache_plan {
       lists_.emplace_back(names.begin(), names.end());
       for (const std::string& name : names) done_.erase(name);
       if (lists_.size() > max_lists) {
-        // The bytes prefetched for readers that stopped are discarded with their lists.
+        // A reader of the oldest list has probably stopped. Therefore the plan no longer counts prefetched bytes.
         lists_.pop_front();
         ahead_.clear();
         ahead_bytes_ = 0;
@@ -55,13 +55,14 @@ class cache_plan {
       if (stopped_) return std::nullopt;
       if (ahead_bytes_ < limit_bytes_)
         if (auto name = pop_next()) {
-          ahead_[*name] += 0;   // an entry, so that no other thread prefetches the file
+          ahead_[*name] += 0;   // creates an entry, so that no other thread prefetches the file
           return name;
         }
       changed_.wait(lock);
     }
   }
-  /// Waits until one more block may be prefetched. Returns false if a reader has finished the file, or after stop().
+  /// Waits until one more block may be prefetched. Returns false if a reader has finished the file or stop() was
+  /// called.
   bool wait_for_room(const std::string& name) {
     std::unique_lock lock(mutex_);
     changed_.wait(lock, [&] { return stopped_ || ahead_bytes_ < limit_bytes_ || !ahead_.contains(name); });

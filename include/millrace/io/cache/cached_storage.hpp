@@ -96,7 +96,7 @@ class cached_file final : public stored_file {
   cache_block block_{};
   std::uint64_t block_number_ = 0;
   bool is_readers_ = true;
-  // The last block that this file fetched; reading it again is not a hit.
+  // The last block that this object fetched. If this block is read again, the read is not a hit.
   std::uint64_t own_block_ = ~std::uint64_t{0};
   // The block that is read without the cache, because it cannot be stored.
   std::uint64_t passed_block_ = ~std::uint64_t{0};
@@ -118,8 +118,8 @@ class cached_storage final : public storage_interface {
   /// Returns the folder for indexes. Their size (about 0.1 % of the data) does not count toward the limit of the cache.
   std::string index_folder() const override { return core_->folder.root() + "/indexes"; }
 
-  /// Begins to prefetch the files, `prefetched_files` concurrently. If the system cannot start threads, nothing is
-  /// prefetched.
+  /// Begins to prefetch the files. Prefetches up to `prefetched_files` files concurrently. If the system cannot start
+  /// threads, nothing is prefetched.
   void expect(std::span<const std::string> names) override;
 
   /// Returns the statistics of the cache so far.

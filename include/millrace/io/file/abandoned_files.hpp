@@ -5,8 +5,8 @@
 //   mr::detail::remove_abandoned_files("out/", mr::detail::posix_files(), is_shard);
 //
 // A live writer holds a lock on its file. The system releases the lock when the process ends. The file name contains
-// the id of the running kernel (kernel_id()), because a lock is possibly invisible on other machines. Only files with
-// the id of the running kernel are removed. Files of other machines, and files from before a reboot, stay.
+// the id of the running kernel (kernel_id()), because other machines possibly do not see the lock. Only files with the
+// id of the running kernel are removed. Files of other machines, and files from before a reboot, stay.
 // Errors: none. A file that cannot be examined stays. Threads: any thread.
 #pragma once
 
@@ -34,7 +34,7 @@ std::string kernel_id(const Files& files = {}) {
   return id;
 }
 
-/// Returns the final name of a temporary file of the kernel `kernel`, or "" for any other file.
+/// Returns the final name of a temporary file that was written under the kernel `kernel`. Returns "" for other files.
 inline std::string_view final_name_of(std::string_view temporary, std::string_view kernel) noexcept {
   constexpr std::string_view end = ".partial";
   if (kernel.empty() || !temporary.starts_with('.') || !temporary.ends_with(end)) return {};
@@ -47,7 +47,7 @@ inline std::string_view final_name_of(std::string_view temporary, std::string_vi
   return is_own ? temporary.substr(0, dot) : std::string_view{};
 }
 
-/// Removes the file, unless a writer holds its lock or renames it.
+/// Removes the file, unless a writer owns its lock or has renamed it.
 template <class Files>
 void remove_if_abandoned(const std::string& path, const Files& files) noexcept {
   const int file = files.open(path.c_str(), O_WRONLY | O_NONBLOCK | O_NOFOLLOW);

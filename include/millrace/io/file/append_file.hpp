@@ -47,11 +47,10 @@ class append_file {
 
   /// Flushes the records appended since the last call to the disk.
   void sync();
-  /// Calls sync() unless this function has called it within the last `every_ns`. `now_ns` is the time of a steady
-  /// clock.
+  /// Calls sync(), but at most once per `every_ns`. `now_ns` is the time of a steady clock.
   void sync_when_due(std::int64_t now_ns, std::int64_t every_ns);
-  /// Flushes the folder of the file. Otherwise the name of a new file may be lost in a crash of the machine. Does
-  /// nothing on file systems that do not support this.
+  /// Flushes the folder of the file. Without this call, a crash of the machine may lose the name of a new file. Has no
+  /// effect on file systems that cannot flush folders.
   void sync_name() const;
 
  private:

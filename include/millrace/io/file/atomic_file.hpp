@@ -54,8 +54,8 @@ class atomic_file {
  private:
   static constexpr std::size_t buffer_bytes = std::size_t{1} << 20;
 
-  /// Locks the file. Returns false if another process has locked or removed the file, because it considered the file
-  /// abandoned. Returns true on a file system without locks.
+  /// Locks the file. Returns false if another process considered the file abandoned, and locked or removed it. Returns
+  /// true on a file system without locks.
   bool is_mine() const;
 
   void flush();

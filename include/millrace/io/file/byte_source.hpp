@@ -11,10 +11,10 @@
 // Errors: io_error with the shard, the offset and the system's reason.
 // - EINTR: an interrupted call is repeated.
 // - EAGAIN: the call is retried with growing pauses, about 0.25 s in total.
-// - ESTALE: the server of a network file system lost the file handle. The file is reopened, once per call, and must
-//   still have its size and modification time.
+// - ESTALE: the server of a network file system lost the file handle. The source reopens the file, at most once per
+//   call. The size and modification time must be unchanged.
 // - EIO: not retried, because data that a failing disk returns on the second attempt cannot be trusted.
-// - If a file ends before the size that it had when it was opened, the source throws io_error.
+// - If a file has become shorter since it was opened, the source throws io_error.
 //
 // Threads: one thread at a time per source.
 #pragma once
@@ -69,8 +69,8 @@ namespace detail {
 /// Fills `buffer` with the bytes starting at `offset_bytes`. Returns the number of bytes read, which is smaller than
 /// the buffer only at the end of the source.
 std::size_t read_fully(byte_source& source, std::uint64_t offset_bytes, std::span<std::byte> buffer);
-/// Fills the non-empty buffers `parts` in order. Returns the number of bytes read. After the call, `parts` contains the
-/// buffers that were not filled.
+/// Fills the buffers in `parts` in order. No buffer may be empty. Returns the number of bytes read. The call may change
+/// the elements of `parts`.
 std::size_t read_fully(byte_source& source, std::uint64_t offset_bytes, std::span<std::span<std::byte>> parts);
 
 /// A file as a byte_source. Only tests replace `Files`.
@@ -164,7 +164,7 @@ class basic_file_source final : public byte_source {
                      "Write new data under a new name, and start again", where(offset_bytes));
   }
 
-  /// Throws io_error if the file ends before the size that it had when it was opened.
+  /// Throws io_error if the file has become shorter since it was opened.
   void check_end(std::uint64_t offset_bytes) const {
     if (S_ISREG(opened_.st_mode) && offset_bytes < size_bytes())
       throw io_error("the file ends too early: expected the " + std::to_string(size_bytes()) +

@@ -4,7 +4,7 @@
 //   files.size_bytes(0);   files.changed(0);   files.open(0, meter);
 //
 // The constructor requests the size and version of each file from a storage, and caches the answers. A deferred list
-// does this at its first use. The status of local files is read on each call.
+// sends these requests at its first use. For local files, each call reads the status of the file.
 // Errors: setup_error if a storage does not have all files (the message names the first three). io_error if the status
 // of a local file cannot be read.
 // Threads: immutable; any thread.
@@ -26,12 +26,13 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 /// Names of files in a storage.
 class file_list {
  public:
-  /// Finds the files. If this needs more than `report_after_ns`, a line on stderr reports it (sync/slow_step.hpp).
+  /// Finds the files. If the search needs more than `report_after_ns`, a line on stderr reports it
+  /// (sync/slow_step.hpp).
   file_list(name_list names, storage at, std::uint64_t report_after_ns = usual_report_after_ns);
   /// Returns a list that finds its files in the first call of size_bytes(), changed() or find_files().
   static file_list deferred(name_list names, storage at);
 
-  /// Finds the files, unless an earlier call did.
+  /// Finds the files, unless the list has already found them.
   void find_files(std::uint64_t report_after_ns = usual_report_after_ns) const;
   std::size_t size() const noexcept { return names_.size(); }
   std::string name(std::size_t file) const { return names_[file]; }
@@ -41,7 +42,7 @@ class file_list {
   const storage& at() const noexcept { return at_; }
   /// Returns the size of a file.
   std::uint64_t size_bytes(std::size_t file) const { return stamp(file).size_bytes; }
-  /// Returns the modification time in ns since 1970 of a local file, or a digest of the version of a storage's file.
+  /// Returns a number that changes when the file changes (file_stamp::changed).
   std::int64_t changed(std::size_t file) const { return stamp(file).changed; }
   /// Opens a file for reading from its front to its end. Throws io_error if it cannot be opened.
   std::unique_ptr<byte_source> open(std::size_t file, read_meter& meter) const;

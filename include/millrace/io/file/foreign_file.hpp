@@ -17,7 +17,7 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// The name of a kind of file, with its article, and the advice as a sentence without its full stop.
+/// A kind of file. `name` begins with an article. `advice` is a sentence without a full stop.
 struct foreign_file {
   std::string name{}, advice{};
 };
@@ -25,7 +25,7 @@ struct foreign_file {
 /// Returns the kind of a file that should be a tar archive, or nothing if its kind is unknown.
 std::optional<foreign_file> foreign_to_shards(std::string_view front);
 
-/// Returns the kind of a file that should contain lines of text, or nothing if it is text or its kind is unknown.
+/// Returns the kind of a file that should contain lines of text. Returns nothing if the kind is text or unknown.
 std::optional<foreign_file> foreign_to_lines(std::string_view front);
 
 /// Returns advice on using a file of this kind as training data.

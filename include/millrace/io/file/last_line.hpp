@@ -40,7 +40,7 @@ inline void repair_last_line(append_file& file) {
     const std::uint64_t more = std::min<std::uint64_t>(65'536, size - tail.size());
     tail.insert(0, file.read(size - tail.size() - more, more));
   }
-  tail.erase(0, tail.rfind('\n') + 1);   // npos + 1 is 0
+  tail.erase(0, tail.rfind('\n') + 1);   // without a line end: npos + 1 is 0
   if (tail.empty()) return;
   if (is_complete_json_object(tail)) file.append("\n");
   else file.cut(size - tail.size());

@@ -2,7 +2,7 @@
 //
 //   const mr::detail::name_list names({"train-000.tar", "train-001.tar"});
 //   names[1];                       // "train-001.tar" as a std::string, which is a copy
-//   names.view(1);                  // the same as a std::string_view
+//   names.view(1);                  // the same name as a std::string_view
 //
 // Copies share the block. Errors: none. Threads: immutable; any thread. Lifetime: a view is valid as long as any copy
 // of the list exists.

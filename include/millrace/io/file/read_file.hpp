@@ -17,7 +17,7 @@
 
 namespace millrace { inline namespace MILLRACE_ABI {
 
-/// Returns the bytes of a file. They own their memory. An image plan that uses them keeps this memory alive.
+/// Returns the bytes of a file. The result owns its memory. An image plan that uses the result keeps the memory alive.
 /// Throws io_error if the file cannot be read.
 bytes read_file(const std::string& path, const storage& at = {});
 

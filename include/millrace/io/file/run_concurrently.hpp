@@ -2,9 +2,9 @@
 //
 //   mr::detail::run_concurrently(names.size(), 32, [&](std::size_t i) { entries[i] = at->find(names[i]); });
 //
-// Errors: if calls of `act` throw, rethrows the exception of the lowest index after all calls have ended. Threads:
-// starts up to `max_threads` - 1 threads and waits for them. If the system cannot start threads, the calling thread
-// executes the remaining calls.
+// Errors: if calls of `act` throw, the function waits for all calls. Then it rethrows the exception of the call with
+// the lowest index. Threads: starts up to `max_threads` - 1 threads and waits for them. If the system cannot start
+// threads, the calling thread executes the remaining calls.
 #pragma once
 
 #include <millrace/io/file/name_list.hpp>
@@ -17,12 +17,13 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 class notice_outlet;
 
-/// Options of run_concurrently() for a list of names. Steps that need a long time are reported (sync/slow_step.hpp).
+/// Options of run_concurrently() for a list of names. If the calls need a long time, a notice reports the step
+/// (sync/slow_step.hpp).
 struct run_concurrently_options {
-  const char* step;   ///< the step in the report, such as "finds files in the storage"
+  const char* step;   ///< the name of the step in the notice, such as "finds files in the storage"
   name_list names;
   std::size_t max_threads = 32;
-  notice_outlet* notices = nullptr;   ///< receives the report; if null, it is printed to stderr
+  notice_outlet* notices = nullptr;   ///< receives the notice; if null, the notice is printed to stderr
   std::uint64_t report_after_ns = 10'000'000'000;
 };
 void run_concurrently(const run_concurrently_options& o, const std::function<void(std::size_t)>& act);

@@ -10,10 +10,10 @@
 //   auto flow = mr::shards("vault:train-000.tar", {.storage = vault()});
 //
 // A storage may also have list(prefix), which globs and folders require. It may have find(name), which returns the
-// identity of a file without opening the file. Names are passed to the storage unchanged. They may look like URLs, and
-// are not searched on the local disk.
-// Errors: a storage throws io_error if a request or a read fails. If a file ends before the size in its identity, the
-// source throws io_error.
+// identity of a file without opening the file. Names are passed to the storage unchanged. Names may look like URLs.
+// They are never interpreted as local paths.
+// Errors: a storage throws io_error if a request or a read fails. If a file is shorter than the size in its identity,
+// the source throws io_error.
 // Threads: several threads call open(), find() and list() concurrently, but only one thread at a time uses a file.
 // Lifetime: a copy of an mr::storage refers to the same storage, and files may outlive all copies.
 #pragma once
@@ -33,7 +33,7 @@
 
 namespace millrace { inline namespace MILLRACE_ABI {
 
-/// The size and version of a file. They distinguish its bytes from those of a later file with the same name.
+/// The size and version of a file. Together they distinguish the file from a later file with the same name.
 struct file_identity {
   std::uint64_t size_bytes = 0;
   /// Changes whenever the bytes change, such as an ETag, a generation or a checksum. Empty if only the size is known.
@@ -91,7 +91,7 @@ concept storage_type = requires(T& s, const std::string& name, std::span<std::by
   { s.open(name)->read_at(std::uint64_t{}, buffer) } -> std::convertible_to<std::size_t>;
 };
 
-/// Throws io_error if a file ends before the size in its identity.
+/// Throws io_error if `offset_bytes`, the end of the file, is smaller than the size in its identity.
 void check_end(const std::string& name, const file_identity& identity, std::uint64_t offset_bytes);
 
 /// A file of a user-defined storage. `Pointer` is the type that open() returned.
@@ -158,7 +158,7 @@ class storage {
   /// Creates a storage from an object of the user's own type.
   template <detail::storage_type T>
   storage(T own) : files_(std::make_shared<detail::user_storage<T>>(std::move(own))) {}   // NOLINT(*-explicit-*)
-  /// Overload for types that are not storages. The compiler shows its error message.
+  /// Rejects types that are not storages, with an error message of the compiler.
   template <class T>
     requires(!detail::storage_type<T> && !std::is_convertible_v<T, std::shared_ptr<storage_interface>> &&
              !std::is_base_of_v<storage, T>)
@@ -199,8 +199,8 @@ std::optional<file_stamp> find_stamp(const storage& at, const std::string& name)
 std::unique_ptr<byte_source> open_file(const storage& at, const std::string& name);
 /// Returns the size of a file that open_file() returned.
 std::uint64_t size_of_open(const storage& at, const byte_source& file);
-/// Returns up to `max_bytes` from the front of a file; nothing if the file does not exist. Throws io_error if the file
-/// cannot be read.
+/// Returns up to `max_bytes` from the front of a file. If the file does not exist, returns nothing. Throws io_error if
+/// the file cannot be read.
 std::optional<std::string> front_of_stored(const storage& at, const std::string& name, std::size_t max_bytes);
 
 }   // namespace detail

@@ -4,7 +4,8 @@
 //   if (!file) fail(errno);
 //   ::fsync(file.get());
 //
-// Errors: none. The destructor ignores errors of close(), so flush a written file before. Threads: not synchronized.
+// Errors: none. The destructor ignores errors of close(). Therefore flush a written file first. Threads: not
+// synchronized.
 #pragma once
 
 #include <millrace/base/version.hpp>
@@ -32,7 +33,7 @@ class unique_fd {
   explicit operator bool() const noexcept { return file_ != -1; }
   /// Returns the descriptor, or -1 without a file.
   int get() const noexcept { return file_; }
-  /// Returns the descriptor, which the caller then owns.
+  /// Returns the descriptor. The caller must close it.
   [[nodiscard]] int release() noexcept { return std::exchange(file_, -1); }
 
  private:

@@ -4,8 +4,8 @@
 //   mr::shards("train-{000..146}.tar", {.only = few});
 //   few.contains("n01440764/0017", "train-003.tar");       // true: a key without a shard matches in every shard
 //
-// A key may be bound to one shard. It then matches only in shards with the file name of that shard, in any folder.
-// mr::keys_from() (sources/keys_from.hpp) reads lists from files. Duplicate keys count once.
+// A key may be bound to a shard. A bound key matches only in shards with this file name, in any folder. mr::keys_from()
+// (sources/keys_from.hpp) reads lists from files. Duplicate keys count once.
 // Memory: the text of the keys, and 24 bytes per key. Errors: none. Threads: immutable. Lifetime: copies share the
 // keys.
 #pragma once
@@ -79,7 +79,7 @@ class key_list {
   bool contains(std::string_view key, std::string_view shard) const noexcept {
     return keys_ && keys_->find(key, shard) != detail::key_table::none;
   }
-  /// Returns the keys, or null if the list was created empty.
+  /// Returns the keys. Returns null for a list that was created by the default constructor.
   const std::shared_ptr<const detail::key_table>& keys() const noexcept { return keys_; }
 
  private:

@@ -50,7 +50,7 @@ class chosen_samples {
 
   /// Returns the number of positions.
   std::uint64_t size() const noexcept { return rounds_.empty() ? all_ : numbers_.size(); }
-  /// Returns the number in the shard of the sample at a position.
+  /// Returns the sample at a position, as its number in the shard.
   std::uint32_t number(std::uint32_t position) const noexcept {
     return rounds_.empty() ? position : numbers_[position];
   }
@@ -60,7 +60,7 @@ class chosen_samples {
   std::uint64_t id_of(std::uint64_t shard, std::uint32_t position) const noexcept;
 
  private:
-  // Part of the identity of a repeat. Distinct from the numbers of stages.
+  // A part of the identity of each repeat. It differs from the numbers of all stages.
   static constexpr std::uint64_t repeats_stream = ~std::uint64_t{3};
 
   std::uint32_t all_ = 0;
@@ -79,8 +79,8 @@ class choice_search {
 
   /// Returns a checksum of the choices so far. Returns 0 if all samples are used once.
   std::uint64_t checksum() const noexcept { return every_sample_once_ ? 0 : checksum_ | 1; }
-  /// Returns a sentence about the listed keys that no shard contained so far, with examples of keys in the shards.
-  /// Returns "" if the shards contain all listed keys.
+  /// Returns a sentence about listed keys that no shard has contained so far. The sentence has examples of keys in the
+  /// shards. Returns "" if the shards contain all listed keys.
   std::string missing() const;
   /// Returns advice on missing keys.
   std::string advice() const;
@@ -99,14 +99,14 @@ class choice_search {
   static std::string_view first_missing(const key_search& search) noexcept;
   static void append_missing(std::string& text, const char* option, const key_search& search);
   std::size_t times(std::string_view key, std::string_view shard);
-  /// Determines which requirements of sample_choice::having each field of a shard satisfies.
+  /// Determines, for each field of a shard, the requirements of sample_choice::having that the field satisfies.
   void find_fields(const shard_index& index);
   bool has_fields(const shard_index& index, const indexed_sample& sample) const noexcept;
 
   const sample_choice* choice_;
   key_search only_, without_;
   std::vector<std::string> keys_;   // the first keys of the shards, for comparison with the keys of the lists
-  // For each field number, the requirements that the field satisfies, as bits of required_fields.
+  // The result of find_fields(): for each field number, the bits of required_fields.
   std::vector<std::uint64_t> bits_;
   std::uint64_t shard_ = 0, checksum_ = 0, lacking_ = 0;
   bool every_sample_once_ = true;

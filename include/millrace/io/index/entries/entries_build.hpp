@@ -9,8 +9,8 @@
 // not match its checksum gets no entry points, and is counted. Entry points that need more bytes than their payload are
 // omitted. If the entry points of a shard need more than 4 GiB together, those that do not fit are omitted.
 // Memory: all entry points of the shard until they are stored, and a few samples for each thread.
-// Errors: io_error if the shard cannot be read, and exceptions of `build`. Threads: starts threads, which call `build`
-// concurrently, and waits for them.
+// Errors: io_error if the shard cannot be read, and exceptions of `build`. Threads: starts threads and waits for them.
+// These threads call `build` concurrently.
 #pragma once
 
 #include <millrace/io/file/storage.hpp>

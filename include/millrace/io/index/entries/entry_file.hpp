@@ -6,8 +6,8 @@
 //   mr::detail::indexed_reader reader(source, index, pool, {}, &entries);
 //
 // A local file is read without a buffer, because the system caches the neighboring bytes. A file in a storage is read
-// in chunks of 256 KiB, which are cached for the neighboring payloads. All files of a data set share one limit. If the
-// limit is exceeded, the least recently used chunk is discarded.
+// in chunks of 256 KiB. The chunks are cached for the neighboring payloads. The chunks of all files of a data set share
+// one memory limit. If the limit is exceeded, the least recently used chunk is discarded.
 // Errors: io_error if the file cannot be opened or read. Threads: one thread at a time per file, but any number of
 // threads per cache.
 // Lifetime: meter and cache must outlive the file.
@@ -28,14 +28,14 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// A cache of chunks of index files, with a limit.
+/// A cache of chunks of index files. The memory of the cache is limited.
 class entry_cache {
  public:
   struct options {
     std::size_t limit_bytes = 0;
   };
   using chunk = std::shared_ptr<const std::vector<std::byte>>;
-  using chunk_name = std::pair<std::uint64_t, std::uint64_t>;   // the shard, and the chunk's number in its index
+  using chunk_name = std::pair<std::uint64_t, std::uint64_t>;   // numbers of the shard, and of the chunk in the file
   static constexpr std::size_t chunk_bytes = std::size_t{256} << 10;
 
   explicit entry_cache(options o) : limit_bytes_(o.limit_bytes) {}
@@ -44,7 +44,7 @@ class entry_cache {
   chunk find(const chunk_name& name);
   /// Adds a chunk. Discards the least recently used chunks if necessary.
   void add(const chunk_name& name, chunk added);
-  /// Sets the limit in bytes. It applies from the next add() on.
+  /// Sets the limit in bytes. The next add() applies the limit.
   void limit(std::size_t bytes);
   std::size_t held_bytes() const;
 

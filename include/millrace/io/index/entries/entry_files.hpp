@@ -1,5 +1,5 @@
-// Opens the index files that contain the entry points (positions where a decoder may start) of a data set, and counts
-// their use. shard_index.hpp describes entry points.
+// Opens the index files that contain the entry points (positions where a decoder may start) of a data set. Counts the
+// fields that are read with entry points. shard_index.hpp describes entry points.
 //
 //   mr::detail::entry_files entries;
 //   entries.limit({.lanes = 48, .max_held_bytes = std::size_t{256} << 20});     // sets the limit of the cached chunks
@@ -8,7 +8,7 @@
 //   used.report(counts);
 //
 // Errors: none. If a file cannot be opened, payloads are delivered without entry points. Threads: any thread. Lifetime:
-// must outlive the open files.
+// an entry_files must outlive the files that it opened.
 #pragma once
 
 #include <millrace/io/index/entries/entry_file.hpp>
@@ -32,7 +32,7 @@ struct reported_entries {
   std::uint64_t with_entries = 0, refused = 0;
 };
 
-/// Counts the fields with entry points, and with wrong entry points.
+/// Counts the fields with entry points, and the fields whose entry points are wrong.
 class entry_counts {
  public:
   /// Adds the difference between `now` and `reported`. Sets `reported` to `now`.
@@ -89,7 +89,7 @@ class entry_files {
       return nullptr;
     }
   }
-  /// Sets the memory limit for cached chunks, from the number of lanes that are read. Returns the limit in bytes.
+  /// Computes the memory limit for cached chunks from the number of lanes. Sets the limit, and returns it in bytes.
   std::size_t limit(const limits& l) {
     // The entry points of the samples in a lane's shuffle window are in one or two chunks.
     const std::uint64_t bytes_of_lanes = 2 * std::min<std::uint64_t>(l.lanes, 1 << 20) * entry_cache::chunk_bytes;

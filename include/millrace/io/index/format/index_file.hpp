@@ -13,10 +13,10 @@
 // An index is valid only for a shard with the recorded size and modification time (in ns). If only the time differs, a
 // new index is built, and it may reuse the checksums of the old index. A damaged index is never used. An index may be
 // removed at any time.
-// Many processes may call store_index() concurrently. Each call locks the file, and replaces it in one step. Before
-// that, it copies the checksums and the entry points (positions where a decoder may start) of the old file. Entry
-// points are copied only if all members are at the same offsets. On a file system without locks, concurrent writers may
-// lose checksums. They are learned again later.
+// Many processes may call store_index() concurrently. Each call locks the old file, copies its checksums and entry
+// points (positions where a decoder may start), and replaces the file in one step. Entry points are copied only if all
+// members are at the same offsets. On a file system without locks, concurrent writers may lose checksums. Later reads
+// learn lost checksums again.
 // Errors: io_error if the shard or the index cannot be read or written. Threads: any thread. Calls share no state
 // except the index.
 #pragma once
@@ -35,8 +35,8 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 /// Options for the files of indexes.
 struct index_file_options {
-  /// The folder for indexes. If it is empty (the default), each index is stored next to its shard. A missing folder is
-  /// created, but not its parent.
+  /// The folder for indexes. By default (empty), each index is stored next to its shard. A missing folder is created,
+  /// but not its parent.
   std::string cache_folder{};
   /// The storage of the shards. An index next to a shard of a storage is read, but never written.
   millrace::storage storage{};
@@ -45,12 +45,12 @@ struct index_file_options {
   bool can_store() const noexcept { return storage.is_local() || !cache_folder.empty(); }
 };
 
-/// Whether an index file can be used.
+/// The validity of an index file.
 enum class index_file_state {
   good,
   missing,
-  stale,   ///< for a shard of another size, or from another library version or kind of machine
-  /// For a shard of the same size, but with another modification time. Checksums of unmoved members can be reused.
+  stale,   ///< the size of the shard, the library version or the kind of machine differs
+  /// Only the modification time of the shard differs. The checksums of unmoved members can be reused.
   touched,
   damaged
 };
@@ -58,7 +58,7 @@ enum class index_file_state {
 /// An index, or the reason why it cannot be used.
 struct loaded_index {
   index_file_state state = index_file_state::missing;
-  std::string reason{};   ///< the reason, for each state except `good`
+  std::string reason{};   ///< the reason; empty if the state is `good`
   shard_index index{};    ///< valid if the state is `good` or `touched`
 };
 
@@ -66,10 +66,10 @@ struct loaded_index {
 struct stored_index {
   bool written = false;
   std::uint64_t learned_checksums = 0;       ///< checksums copied from the file
-  std::uint64_t conflicting_checksums = 0;   ///< checksums that differ from the file's; the file's are used
+  std::uint64_t conflicting_checksums = 0;   ///< checksums that differ from the file; the values of the file are used
 };
 
-/// The entries of all members of a shard, in the order of the members, in any number of pieces.
+/// The bytes of the entries of all members of a shard, in the order of the members. They may be divided anywhere.
 using entry_pieces = std::vector<std::vector<std::byte>>;
 
 /// The file name suffix of indexes.
@@ -122,7 +122,7 @@ struct index_summary {
 };
 /// Reads the head of an index. Throws io_error if the file cannot be read.
 index_summary summarize_index(const std::string& path, const shard_identity& shard);
-/// Returns the content of the head with which `index` is stored.
+/// Returns the content of the head of `index`.
 index_summary summarize_index(const shard_index& index);
 
 /// Loads the index that is stored next to a shard of a storage. The state indicates whether the index is valid. The
@@ -132,9 +132,9 @@ loaded_index load_stored_index(const storage& at, const std::string& shard, std:
 /// Reads the head of the index next to a shard of a storage. If the state is `good`, `identified` is false.
 index_summary summarize_stored_index(const storage& at, const std::string& shard);
 
-/// Copies the checksums in the file to `index`. Writes the index if the file lacks a part of it. Does nothing for a
-/// compressed shard. Throws io_error if the file cannot be read or written. `entries` are the bytes that
-/// index.entries() describes; null to copy those in the file.
+/// Copies the checksums in the file to `index`. If the file lacks a part of `index`, writes the file. Does nothing for
+/// a compressed shard. Throws io_error if the file cannot be read or written. `entries` contains the bytes that
+/// index.entries() describes. If `entries` is null, the entries in the file are copied.
 stored_index store_index(const std::string& path, shard_index& index, const entry_pieces* entries = nullptr);
 
 /// Removes temporary index files that killed processes left in the folder of this index (abandoned_files.hpp). Call it

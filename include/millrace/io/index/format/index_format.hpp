@@ -7,8 +7,8 @@
 //
 // Format of version 1: a head of fixed size, followed by the columns of shard_index.hpp in their memory layout. The
 // head and the columns each have a CRC-32C. Numbers have the byte order of the machine that wrote them.
-// Format of version 2, for shards with entry points (shard_index.hpp). It consists of the head, an entries_head, the
-// columns, a table with the end of each member's entries, and the entries.
+// Format of version 2, for shards with entry points (shard_index.hpp): the head, an entries_head, the columns, a table
+// with the end of each member's entries, and the entries.
 // A file is untrusted input. The counts are checked against the shard's size before memory is allocated. After that,
 // every number that serves as an index or an offset is checked.
 // Errors: throws nothing. Threads: pure functions; any thread.
@@ -32,7 +32,7 @@ struct index_head {
   static constexpr std::array<char, 8> expected_mark{'M', 'R', '-', 'I', 'N', 'D', 'E', 'X'};
   static constexpr std::uint32_t expected_order = 0x01020304;
   static constexpr std::uint32_t expected_version = 1, with_entries = 2;
-  // A value of the member `state`.
+  // A further value of the member `state`.
   static constexpr auto complete_without_marker = static_cast<shard_index::shard_state>(3);
 
   std::array<char, 8> mark = expected_mark;
@@ -47,7 +47,7 @@ struct index_head {
   shard_index::shard_state state{};
   std::uint32_t body_checksum = 0;
   std::uint32_t known_checksums = 0;
-  std::uint32_t head_checksum = 0;   // CRC-32C of all preceding bytes
+  std::uint32_t head_checksum = 0;   // CRC-32C of the members above
 
   std::uint32_t expected_head_checksum() const noexcept;
   shard_identity identity() const noexcept { return {.size_bytes = shard_bytes, .modified_ns = shard_modified_ns}; }
@@ -60,13 +60,13 @@ static_assert(std::is_trivially_copyable_v<index_head> && std::has_unique_object
 struct entries_head {
   std::uint64_t bytes = 0;           // size of all entries and their checksums
   std::uint32_t ends_checksum = 0;   // CRC-32C of the table that stores the ends
-  std::uint32_t checksum = 0;        // CRC-32C of the index_head's checksum and of all preceding bytes
+  std::uint32_t checksum = 0;        // CRC-32C of index_head::head_checksum and the members above
 
   std::uint32_t expected_checksum(const index_head& head) const noexcept;
 };
 static_assert(std::has_unique_object_representations_v<entries_head>);
 
-/// The beginning of a file. The entries_head is missing without entry points.
+/// The beginning of a file. A file without entry points has no entries_head.
 struct index_front {
   index_head head{};
   entries_head entries{};

@@ -15,7 +15,7 @@
 //
 // A name is the full name of a shard, or the part of the full name after one of its slashes. Therefore a set and its
 // set index may be moved or copied together. If several names match a shard, the longest name is used. The file is
-// untrusted input. When a shard or its index is opened, it is compared with the set index.
+// untrusted input. A run compares each shard and each index that it opens with the set index.
 // Cost: the text, and 4 bytes per shard.
 // Errors: data_error with the file and the offset. Threads: not synchronized.
 #pragma once
@@ -37,7 +37,7 @@ struct set_index_shard {
   std::string name{};
   std::uint64_t size_bytes = 0;
   std::uint64_t samples = 0;
-  /// From the index of the shard; equal for shards with equal members at equal offsets.
+  /// Digest from the index of the shard. Shards with equal members at equal offsets have the same digest.
   std::uint64_t fingerprint = 0;
   std::uint64_t index_bytes = 0;   ///< size of its index file without entry points
   bool without_end_marker = false;
@@ -72,8 +72,8 @@ class set_index {
     std::size_t nearby = 0;
     return find_from(nearby, shard);
   }
-  /// Returns the same as find(). Faster for shards in sorted order. Pass the same variable `nearby`, initially 0, in
-  /// all calls.
+  /// Returns the result of find(). This function is faster for shards in sorted order. Initialize a variable `nearby`
+  /// to 0, and pass the variable to all calls.
   std::optional<set_index_shard> find_from(std::size_t& nearby, std::string_view shard) const;
 
  private:

@@ -11,8 +11,8 @@
 // before the damage. If the shard is compressed, the index has no samples.
 // Memory: 12 bytes and the key for each sample, and 16 bytes for each member, in one block.
 // A checksum of 0 means that the checksum is unknown. Payloads whose real checksum is 0, such as empty payloads, are
-// not checked. Limits: a shard of 2 TiB, with 2^32 - 2 samples and 2^32 - 2 members. The index contains no location of
-// a payload that is sparse, has 4 GiB or more, or is stored in several pieces. shard_reader reads samples with such
+// not checked. Limits: a shard has at most 2 TiB, 2^32 - 2 samples and 2^32 - 2 members. The index contains no location
+// of a payload that is sparse, has 4 GiB or more, or is stored in several pieces. shard_reader reads samples with such
 // payloads.
 // Errors: none. Threads: any number of readers, which may set checksums concurrently.
 #pragma once
@@ -32,11 +32,10 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-// Where the index file of a shard stores the entry points of the shard's payloads.
-// An entry point is a position in a payload at which its decoder may start. The entries of a payload are the bytes that
-// encode its entry points. Their format depends on the decoder. In the file, a CRC-32C over payload and entries
-// precedes the entries. Entries are never longer than their payload. All entries of a shard together have less than 4
-// GiB.
+// The locations of entry points in the index file of a shard. An entry point is a position in a payload at which its
+// decoder may start. The entries of a payload are the bytes that encode its entry points. Their format depends on the
+// decoder. In the file, the entries of a payload follow a CRC-32C of the payload and the entries. Entries are never
+// longer than their payload. All entries of a shard together have less than 4 GiB.
 // Memory: 4 bytes for each member (file of the archive) of a shard with entries. The entries stay in the file.
 
 /// The ranges of all entries of a shard.
@@ -45,11 +44,11 @@ struct entry_table {
   static constexpr std::uint64_t largest_bytes = std::numeric_limits<std::uint32_t>::max();
 
   bool built = false;                  ///< true if every payload was searched for entry points
-  bool in_storage = false;             ///< the index file is stored next to the shard in its storage
+  bool in_storage = false;             ///< true if the index file is in the storage, next to the shard
   std::uint64_t begin_at = 0;          ///< offset of the first entries in the file
   std::vector<std::uint32_t> ends{};   ///< if `built`: the end of each member's entries, relative to begin_at
 
-  /// Returns the size of all entries with their checksums.
+  /// Returns the size of all entries including their checksums.
   std::uint64_t bytes() const noexcept { return ends.empty() ? 0 : ends.back(); }
   /// Returns the number of payloads with entries.
   std::uint64_t fields() const noexcept {
@@ -129,17 +128,17 @@ struct index_columns {
   std::string_view damage() const noexcept;
   std::span<const std::byte> bytes() const noexcept;
 
-  static constexpr std::uint32_t in_pieces = ~std::uint32_t{0};   // the offset if the payload is in several pieces
+  static constexpr std::uint32_t in_pieces = ~std::uint32_t{0};   // the offset of a payload in several pieces
 };
 
 /// The index of one shard.
 class shard_index {
  public:
-  /// The samples of the shard that the index describes.
+  /// The completeness of the index.
   enum class shard_state : std::uint32_t {
-    complete,    ///< every sample of the shard
-    damaged,     ///< the samples before the first damage
-    compressed   ///< no samples: to find a sample, all bytes before it must be decompressed
+    complete,    ///< the index has every sample of the shard
+    damaged,     ///< the index has the samples before the first damage
+    compressed   ///< the index has no samples, because a sample in a compressed shard has no offset
   };
 
   /// The properties of the shard, without its samples.
@@ -148,7 +147,7 @@ class shard_index {
     shard_identity identity{};
     std::uint64_t fingerprint = 0;           ///< digest of all columns except the checksums
     std::uint64_t damage_offset_bytes = 0;   ///< offset of the damage
-    std::uint64_t resume_offset_bytes = 0;   ///< end of the last sample; a reader that starts here finds the damage
+    std::uint64_t resume_offset_bytes = 0;   ///< end of the last sample, from which a reader finds the damage
     shard_counters counters{};               ///< number of samples, and number of skipped members
   };
 
@@ -159,7 +158,7 @@ class shard_index {
 
   /// Returns the properties of the shard.
   const shard_facts& facts() const noexcept { return facts_; }
-  /// Returns which samples of the shard the index describes.
+  /// Returns the completeness of the index.
   shard_state state() const noexcept { return facts_.state; }
   /// Returns the size and time of the shard.
   const shard_identity& identity() const noexcept { return facts_.identity; }
@@ -192,9 +191,9 @@ class shard_index {
 
   /// Returns the CRC-32C of a member's payload, or 0 if it is unknown.
   std::uint32_t checksum(std::uint32_t member) const noexcept;
-  /// Sets the checksum of a member if it is unknown. Returns the checksum that is known after the call.
+  /// Sets the checksum of a member, but keeps a known checksum. Returns the stored checksum.
   std::uint32_t learn_checksum(std::uint32_t member, std::uint32_t checksum) noexcept;
-  /// Sets the checksum of a member, and replaces a known checksum.
+  /// Sets the checksum of a member, even if a checksum is known.
   void set_checksum(std::uint32_t member, std::uint32_t checksum) noexcept;
   /// Copies the checksums of an older index of the shard, for members that have not moved. A member has not moved if
   /// its key, field, offset and size are the same. Call it before any thread uses this index.
@@ -204,9 +203,9 @@ class shard_index {
   /// Returns the number of known checksums.
   std::uint64_t known_checksums() const noexcept;
 
-  /// Returns where the payloads' entry points are stored.
+  /// Returns the locations of the payloads' entry points.
   const entry_table& entries() const noexcept { return entries_; }
-  /// Sets where all payloads' entry points are stored. Must not be called while other threads use the index.
+  /// Sets the locations of the payloads' entry points. Must not be called while other threads use the index.
   void set_entries(entry_table entries) noexcept { entries_ = std::move(entries); }
 
   /// Returns the columns, for index_format.hpp.
@@ -215,7 +214,7 @@ class shard_index {
  private:
   static constexpr std::uint64_t block_bytes = tar_block_bytes;
 
-  /// Returns whether a member has the same key, field, offset and size.
+  /// Returns whether a member of two indexes has the same field, offset and size.
   static bool is_unmoved(const indexed_member& now, const indexed_member& then, bool same_fingerprint) noexcept;
 
   shard_facts facts_{};

@@ -36,7 +36,7 @@ struct block_name {
   friend bool operator==(const block_name&, const block_name&) = default;
 };
 
-/// The blocks with records that take() has not returned yet.
+/// Blocks of records. A block is removed when take() has returned all its records.
 class block_cache {
   struct block;
 

@@ -26,11 +26,11 @@ struct expected_order {
   std::size_t max_held_bytes = 0;   ///< maximum memory for samples that are read before they are requested
 };
 
-/// The bytes of a block, and of all blocks in memory.
+/// The size of one block, and of all blocks in memory.
 struct block_size {
   static constexpr std::uint64_t min_bytes = std::uint64_t{256} << 10;
   static constexpr std::uint64_t max_samples = 8;   // maximum per block, except for small samples
-  static constexpr std::uint64_t min_places = 16;   // minimum number of positions that are read concurrently
+  static constexpr std::uint64_t min_places = 16;   // assumed minimum number of positions that are read concurrently
 
   struct data_set {
     std::uint64_t samples = 0, sample_bytes = 0;   // sample_bytes: mean size with headers
@@ -38,9 +38,9 @@ struct block_size {
   };
 
   std::uint64_t bytes = min_bytes;
-  std::uint64_t held_bytes = 0;   ///< maximum of all blocks in memory; 0 if samples are read separately
+  std::uint64_t held_bytes = 0;   ///< maximum size of all blocks in memory; 0 if samples are read separately
 
-  /// Returns the maximum mean size of samples that are read in blocks.
+  /// Returns a limit in bytes. Samples with a larger mean size are not read in blocks.
   static constexpr std::uint64_t largest_sample(bool is_local) noexcept {
     return std::uint64_t{is_local ? 16U : 256U} << 10;
   }

@@ -7,13 +7,14 @@
 // The records are identical to those of shard_reader (io/tar/read/shard_reader.hpp). Neighboring samples are read
 // together, up to `bytes_per_read`, into one block of memory. A record keeps the complete block alive. Therefore
 // request samples together if they are used at about the same time. Payloads begin at multiples of 64 bytes.
-// A gap is the bytes between two requested payloads. A small gap is read into the block. A large gap is omitted from
-// the block if the source can fill several buffers with one read.
+// A gap consists of the bytes between two requested payloads. A small gap is read into the block. A large gap is
+// omitted from the block if the source can fill several buffers with one read.
 // Checksums: the reader checks known CRC-32C checksums. It computes unknown checksums, and records them in the index.
 // Entry points (positions where a decoder may start): if the reader has the index file, it attaches entry points to the
 // fields (bytes::entries()). Wrong or unreadable entry points are omitted and counted.
-// Errors: the errors of shard_reader for the same sample, and of the source. data_error for a payload whose checksum
-// changed, and for a shard that is shorter than recorded in its index. After an error, the reader remains usable.
+// Errors: the errors that shard_reader throws for the same sample, and the errors of the source. data_error if the
+// checksum of a payload has changed, or if the shard is shorter than its index states. After an error, the reader
+// remains usable.
 // Threads: one thread at a time per reader. Any number of readers may share an index.
 // Lifetime: source, index and pool must outlive the reader. Records may outlive all of them.
 #pragma once
@@ -62,7 +63,7 @@ class indexed_reader {
   void set_pool(block_pool& pool) noexcept { pool_ = &pool; }
 
   /// Reads the samples `numbers` into `records`, which has the same size. Returns the number of samples before the
-  /// first error, which failure() returns.
+  /// first error. failure() returns this error.
   std::size_t read(std::span<const std::uint32_t> numbers, std::span<record> records);
 
   /// Announces to the source the bytes that read() will need for these samples. `numbers` must be in ascending order.
@@ -76,12 +77,11 @@ class indexed_reader {
   /// Returns one sample. Throws the error of the sample if it cannot be read.
   record read_one(std::uint32_t number);
 
-  /// Throws the error that shard_reader throws after the last good sample. Requires that the shard is damaged according
-  /// to its index.
+  /// Throws the error that shard_reader throws after the last good sample. Requires that the index records damage.
   [[noreturn]] void throw_damage();
 
-  /// Throws the error that shard_reader throws with the option `strict`. Requires that the shard has no end marker
-  /// according to its index.
+  /// Throws the error of a shard_reader (option `strict`) for a missing end marker. Requires that the index records the
+  /// missing end marker.
   [[noreturn]] void throw_missing_end_marker();
 
   /// Returns the counts so far.
@@ -91,7 +91,7 @@ class indexed_reader {
 
  private:
   static constexpr std::size_t alignment = 64;   // alignment of each piece in memory, in bytes
-  // Bytes after the payloads in memory that are prefetched into the CPU's cache.
+  // The keys and names follow the payloads in memory. This many of their bytes are prefetched into the CPU's cache.
   static constexpr std::size_t prefetch_bytes = 1'024;
   static constexpr std::size_t gap_bytes = 2'048;   // few enough to stay in the first-level cache
 
@@ -124,23 +124,25 @@ class indexed_reader {
 
   void begin_block();
 
-  /// Adds a sample to the current block. Returns false, without changes, if it does not fit.
+  /// Adds a sample to the current block. If the sample does not fit, changes nothing and returns false.
   bool add(std::size_t position, std::uint32_t number);
   void add_part(std::uint32_t number, const indexed_member& member);
   /// Returns the offset of a payload in the block. Small gaps are also stored in the block.
   std::size_t place_of(const indexed_member& member, const piece& in) const noexcept;
   void finish_block();
   void fill_block();
-  /// Reads piece `number` into its place after `payloads`, the start of the payloads. Returns the number of bytes read.
+  /// Reads piece `number` into its place in memory. `payloads` points to the first payload. Returns the number of bytes
+  /// read.
   std::size_t read_piece(std::size_t number, std::byte* payloads);
   void announce_entries(std::span<const std::uint32_t> numbers);
   void add_entries(std::uint32_t member);
-  /// Reads the entries of all payloads in the block to offset `at` of the block. `lead` is the offset of the payloads.
+  /// Reads the entries of all payloads in the block. Stores the entries in the block, from offset `at`. `lead` is the
+  /// offset of the payloads.
   void fill_entries(block& to, std::size_t lead, std::size_t at);
   struct run_of_parts {   // parts whose entries are contiguous in the file
     std::size_t first, end, lead;
   };
-  /// Attaches the entries with a correct checksum. `read` contains the bytes of the entries that could be read.
+  /// Attaches the entries with a correct checksum. `read` contains the bytes that could be read.
   void check_entries(const run_of_parts& parts, block& to, std::span<const std::byte> read);
   static std::size_t put(std::byte* base, std::size_t& at, std::string_view text) noexcept {
     if (!text.empty()) std::memcpy(base + at, text.data(), text.size());
@@ -152,7 +154,7 @@ class indexed_reader {
     field.name_at = put(base, at, field.name);
   }
 
-  /// Reads a sample with shard_reader. Used if the sample has sparse members, or cannot be read.
+  /// Reads a sample with shard_reader, because the sample has sparse members or another read failed.
   void read_alone(std::size_t position, std::uint32_t number);
   struct part_of_shard {
     std::uint32_t number;   // number of the first sample of the part
@@ -185,7 +187,7 @@ class indexed_reader {
   std::vector<std::byte> gap_;   // buffer for large gaps; empty if all gaps are stored in the block
   std::vector<std::span<std::byte>> places_;
   std::vector<entries_place> with_entries_;
-  std::size_t block_entries_ = 0;   // number of payloads in the block with entries
+  std::size_t block_entries_ = 0;   // number of payloads with entries in the block
   std::size_t payload_bytes_ = 0, tail_bytes_ = 0, block_number_ = 0, added_ = 0;
   std::span<record> records_;
   std::size_t failed_at_ = 0;

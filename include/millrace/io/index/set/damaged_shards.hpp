@@ -22,7 +22,7 @@ class damaged_shards {
   struct damaged_shard {
     const std::string& shard;
     std::size_t samples;   // number of samples in its index
-    bool is_complete;      // the index lists all samples, because it was built before the damage
+    bool is_complete;      // true if the index was built before the damage, and therefore lists all samples
   };
 
   explicit damaged_shards(std::size_t at_most) noexcept : at_most_(at_most) {}
@@ -39,8 +39,8 @@ class damaged_shards {
     }
     return true;
   }
-  /// Throws the error for too many damaged shards. Does nothing if the limit is 0: then the caller throws the
-  /// error of the damage.
+  /// Throws the error for too many damaged shards. If the limit is 0, does nothing, because the caller throws the error
+  /// of the damage.
   void throw_if_allowed(const std::string& shard) const {
     if (at_most_ == 0) return;
     throw data_error("too many shards are damaged: got " + std::to_string(count_) + ", expected at most " +

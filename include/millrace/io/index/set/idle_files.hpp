@@ -2,7 +2,7 @@
 //
 //   mr::detail::idle_files files(128);                          // keeps at most 128 files open
 //   auto opened = files.reuse(this, shard);                      // null: the caller opens the file of the shard
-//   const auto closed = files.keep(this, std::move(opened));    // after the read; destroys the file to close
+//   const auto closed = files.keep(this, std::move(opened));    // after the read; the caller destroys `closed`
 //
 // If too many files are open, keep() returns a file that the caller closes. Usually this is the least recently used
 // file of all sets. If hardly any file is reused, as in a mix of many sources, keep() returns its own argument, so that
@@ -49,7 +49,7 @@ class idle_files {
     ++reused_;
     return remove(at);
   }
-  /// Keeps a file open for later reads. Returns a file that the caller closes, or null.
+  /// Keeps a file open for later reads. Returns null, or a file that the caller must close.
   std::unique_ptr<idle_file> keep(const void* owner, std::unique_ptr<idle_file> file) noexcept {
     const std::lock_guard lock(mutex_);
     const key name{owner, file->shard};

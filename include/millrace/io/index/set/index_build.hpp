@@ -10,11 +10,11 @@
 // reads the rest later.
 //
 // Shards in a storage (io/file/storage.hpp): an index that is stored next to its shard is used. All other shards are
-// read completely. Before that, a notice reports the number of requests and bytes.
+// read completely. Before these reads, a notice reports the number of requests and bytes.
 //
 // Changed shards: if only the modification time of a shard has changed, its index is built again. The new index keeps
 // the known checksums. Therefore reading a sample that was edited in place is an error.
-// Damaged shards: the index describes the damage, which is not an error here. An older index with more samples is not
+// Damaged shards: damage is not an error here. The index describes the damage. An older index with more samples is not
 // overwritten.
 //
 // Several processes may build the indexes of the same shards at the same time. If an index cannot be stored, for
@@ -22,7 +22,7 @@
 // With `entries`, build_indexes() also reads all payloads, and adds missing entry points (positions where a decoder may
 // start, see entries_build.hpp). Indexes with entry points must be stored.
 //
-// Errors: the error of the first shard in the list that has an error:
+// Errors: if several shards have errors, the error of the first one in the list is thrown.
 // - io_error if the shard cannot be read, or changes during the scan
 // - data_error if the shard has no end marker, and a sidecar file states more samples
 // - setup_error if the shard exceeds the limits of an index (shard_index.hpp)
@@ -60,17 +60,17 @@ struct index_build_options {
   index_file_options files{};
   bool store = true;         ///< writes new indexes to files; if false, they are in memory only
   bool heads_only = false;   ///< reads only the heads of valid indexes of complete shards
-  /// Number of threads. 0 selects the default: 64 for a remote storage. For local files, the default is one for each
-  /// core with `entries`, and at most eight without `entries`.
+  /// Number of threads. For a remote storage, 0 means 64 threads. For local files, 0 means one thread per core if
+  /// `entries` is set, and otherwise at most eight threads.
   unsigned threads = 0;
   notice_outlet* notices = nullptr;   ///< receives progress and stalls; if null, only stalls are reported, on stderr
   std::uint64_t report_after_ns = 10'000'000'000;   ///< minimum length of a stall that is reported (sync/slow_step.hpp)
-  bool older_of_damaged = false;   ///< uses a damaged shard's index from before the damage, if it exists
-  entry_maker entries{};           ///< builds missing entry points; if empty, none are built
-  bool plain_only = false;         ///< throws compressed_shard for the first compressed shard
+  bool older_of_damaged = false;                    ///< if a damaged shard has an index from before the damage, uses it
+  entry_maker entries{};                            ///< builds missing entry points; if empty, none are built
+  bool plain_only = false;                          ///< throws compressed_shard for the first compressed shard
 };
 
-/// The error for a compressed shard. It cannot have an index.
+/// The error for a compressed shard, which cannot have an index.
 class compressed_shard : public setup_error {
  public:
   explicit compressed_shard(const std::string& shard)
@@ -82,7 +82,7 @@ class compressed_shard : public setup_error {
 struct index_build_counts {
   std::uint64_t loaded = 0;            ///< shards with a valid index
   std::uint64_t built = 0;             ///< shards without an index
-  std::uint64_t rebuilt_stale = 0;     ///< shards whose index was for another size, time or version
+  std::uint64_t rebuilt_stale = 0;     ///< shards whose size, time or index version had changed
   std::uint64_t rebuilt_damaged = 0;   ///< shards whose index was damaged
   std::uint64_t not_stored = 0;        ///< shards whose index could not be written
   std::uint64_t compressed = 0;        ///< compressed shards, which cannot have an index
@@ -99,21 +99,21 @@ struct index_build_counts {
 /// The result of build_indexes().
 struct shard_indexes {
   std::vector<std::shared_ptr<shard_index>> indexes{};   ///< one for each shard, in list order
-  std::vector<index_summary> heads{};                    ///< one for each shard; with heads_only, the index may be null
+  std::vector<index_summary> heads{};                    ///< one for each shard; heads_only leaves some `indexes` null
   index_build_counts counts{};
   std::vector<std::size_t> damaged{};   ///< damaged shards whose index is from before the damage
   std::uint64_t requests = 0;           ///< number of requests for indexes in a storage
-  std::vector<std::size_t> touched{};   ///< shards whose index has their size, but another time
-  std::string store_failure{};          ///< reason why an index was not stored (the first one)
+  std::vector<std::size_t> touched{};   ///< shards whose time differs from the time in their index
+  std::string store_failure{};          ///< reason of the first failure to store an index
 };
 
 /// The origin of a shard's index.
 enum class index_outcome {
   fresh,              ///< valid: loaded from its file or from the storage
-  touched,            ///< built again with the checksums of its file, because the shard's time has changed
+  touched,            ///< built again, because the shard's time has changed; has the checksums of the old file
   built,              ///< built, because its file was missing or not valid
   older_of_damaged,   ///< loaded from its file, which was written before the shard was damaged
-  cut                 ///< built from a damaged shard; the older index file has more samples, and is not replaced
+  cut                 ///< built from a damaged shard; the older file has more samples, and is not replaced
 };
 
 /// The index of one shard.
@@ -148,16 +148,16 @@ class index_builder {
   void report_scan() const;
   /// Adds the index or the head of a shard to the result.
   void process(std::size_t shard, block_pool& pool);
-  /// Returns the size and time of a shard. Returns nothing if the shard cannot be read; then adds its older index, if
-  /// it has one.
+  /// Returns the size and time of a shard. If the shard cannot be read, adds the older index of the shard (if it
+  /// exists) and returns nothing.
   std::optional<shard_identity> identify(std::size_t shard, const std::string& index_file);
-  /// If a damaged shard has an index from before the damage, and the options allow it, adds this index and returns
-  /// true.
+  /// If a damaged shard has an index from before the damage, adds this index and returns true. Returns false if the
+  /// options forbid this.
   bool add_older(std::size_t shard, const std::string& index_file);
   /// Loads the index from its file. If the head suffices, adds the head and returns nothing.
   std::optional<loaded_index> load_file(std::size_t shard, const std::string& index_file,
                                         const shard_identity& identity);
-  /// Builds and stores the index of a shard. `before` is the result of loading the file, whose state is not `good`.
+  /// Builds and stores the index of a shard. `before` is the loaded file. Its state is not `good`.
   index_result build(std::size_t shard, const std::string& index_file, const shard_identity& identity,
                      const loaded_index& before, block_pool& pool);
   /// Compares the index of a damaged shard with its older index file, which may have more samples. Sets the outcome. If

@@ -33,7 +33,7 @@ class indexed_shard {
 
   index_summary head{};
 
-  /// Sets the index, if it is loaded at the start.
+  /// Sets an index that was loaded at the start.
   void set_index(std::shared_ptr<shard_index> index) {
     used().index = std::move(index);
     used().known_checksums = head.known_checksums;
@@ -70,7 +70,7 @@ class indexed_shard {
     const state* const now = used_.load(std::memory_order_acquire);
     return now && now->index && now->index->known_checksums() > now->known_checksums;
   }
-  /// Returns the number of samples with the key of an earlier sample. Later calls return 0.
+  /// The first call returns the number of samples with the key of an earlier sample. Later calls return 0.
   std::uint64_t exchange_returning_keys() noexcept {
     state* const now = used_.load(std::memory_order_acquire);
     return !now || now->returning_keys.load(std::memory_order_relaxed) == 0 ? 0 : now->returning_keys.exchange(0);

@@ -1,5 +1,5 @@
-// Counts the samples of a data set that have the key of an earlier sample in their shard. Counts a shard when its index
-// is loaded.
+// Counts the samples of a data set that have the key of an earlier sample in their shard. The samples of a shard are
+// counted when the index of the shard is loaded.
 //
 //   if (const auto samples = shard.exchange_returning_keys()) returning.add(samples, names, number);
 //   returning.report(counts);                             // samples since the last call
@@ -51,8 +51,8 @@ class returning_samples {
   std::size_t shard_ = 0;
 };
 
-/// Returns the first sample with the key that does not begin at `own_offset_bytes`, or nothing. Such samples exist if
-/// the members of a sample are not adjacent in a shard.
+/// Searches for another sample with this key, which does not begin at `own_offset_bytes`. Returns the first match, or
+/// nothing. Such samples exist if the members of a sample are not adjacent in a shard.
 inline std::optional<other_piece> find_other_piece(const shard_index& index, std::string_view key,
                                                    std::uint64_t own_offset_bytes) {
   constexpr std::size_t max_text_bytes = 200;

@@ -11,8 +11,8 @@
 //
 // Reading: samples that are neighbors in a shard are read together (indexed_reader.hpp). The first read of a payload
 // records its checksum, and all later reads check it. Up to 128 files stay open between reads.
-// If the memory suffices, small samples, and larger samples of a remote storage, are read in blocks of neighbors
-// (block_cache.hpp). expect() decides this.
+// expect() decides whether samples are read in blocks of neighbors (block_cache.hpp). On a local disk, only small
+// samples are read in blocks.
 // Entry points (positions where a decoder may start) are read with their field, if the index has them (entry_file.hpp).
 //
 // Damage: a shard that is damaged at the start is an error, unless damaged_shards_at_most allows it. If the shard has
@@ -109,8 +109,7 @@ class shard_data {
   /// Returns the number of samples in each shard. With a choice, returns the number of chosen samples, including
   /// repeats.
   const std::vector<std::uint64_t>& counts() const noexcept { return counts_; }
-  /// Returns the identity of a sample. It is the same in every choice that contains the sample. Each repeat has its own
-  /// identity.
+  /// Returns the identity of a sample. The identity does not depend on the choice. Each repeat has its own identity.
   std::uint64_t id_of(const located_sample& s, std::uint64_t first_shard = 0) const noexcept;
   /// Returns whether the set has chosen samples.
   bool chooses() const noexcept { return !selection_.empty(); }
@@ -156,14 +155,14 @@ class shard_data {
   /// Returns the notices to show at the start, or nothing if the set has no problems.
   std::vector<notice> notices() const;
 
-  /// Returns the meter of sample reads that is used by default. It excludes reads of indexes.
+  /// Returns the default meter of sample reads. This meter does not count reads of indexes.
   read_meter& reads() const noexcept { return reads_; }
 
   /// Closes the files that this set keeps open. Later reads use the memory and the files of `with`.
   void share(std::shared_ptr<shared_reads> with) {
     const std::lock_guard lock(mutex_);
     if (shared_) shared_->files.remove_all(this);
-    if (shared_.use_count() == 1) with->returning.add(shared_->returning);   // of no other set
+    if (shared_.use_count() == 1) with->returning.add(shared_->returning);   // no other set uses shared_
     shared_ = std::move(with);
   }
 
@@ -174,12 +173,12 @@ class shard_data {
   /// Announces to the storage that these shards will be opened in this order. Later calls announce more shards.
   void expect_shards(std::span<const std::size_t> shards) const;
 
-  /// Reads `samples` into `records`. Returns the number of samples before the first error, which is stored in
-  /// `failure`. Later records are valid or empty.
+  /// Reads `samples` into `records`. Returns the number of samples before the first error. Stores this error in
+  /// `failure`. Records after the first error are valid or empty.
   std::size_t read(std::span<const located_sample> samples, std::span<record> records, std::exception_ptr& failure) {
     return read(samples, {.records = records, .failure = failure, .reads = reads_});
   }
-  /// Returns whether read() failed because a storage exhausted its retries. The error is then final.
+  /// Returns whether read() failed because a storage exhausted its retries. Such an error is final.
   bool is_given_up(const std::exception_ptr& failure) const noexcept {
     return !is_local_ && is_error_of_storage(failure);
   }
@@ -204,7 +203,7 @@ class shard_data {
   struct read_request {
     std::span<record> records;
     std::size_t good;              ///< number of records without an error, counted from the front
-    std::exception_ptr& failure;   ///< error of the record after these
+    std::exception_ptr& failure;   ///< error of the record after the good records
     read_meter& reads;
     std::shared_ptr<shared_reads> shared{};
     std::vector<std::unique_ptr<open_shard>> ready{};   ///< files whose reads were announced to the storage
@@ -273,7 +272,8 @@ class shard_data {
   void record_abandoned(read_request& request, std::size_t shard) const {
     if (is_given_up(std::current_exception())) request.abandoned.record(shard, std::current_exception());
   }
-  /// If the shard of these samples is in request.abandoned, assigns its error to them. Otherwise returns false.
+  /// If the shard of `targets` is in request.abandoned, these samples fail with the error of the shard. Otherwise
+  /// returns false.
   static bool fail_abandoned(read_request& request, std::span<const target> targets);
 
   /// Chooses samples of all shards. Loads the indexes for this.
@@ -300,14 +300,14 @@ class shard_data {
     return opened;
   }
   std::unique_ptr<open_shard> acquire(std::size_t shard, read_request& request);
-  /// Keeps a file of a storage until the end of the request, and a local file open for later reads.
+  /// Keeps a local file open for later reads. Keeps a file of a storage at least until the end of the request.
   void release(std::unique_ptr<open_shard> opened, read_request& request) {
     if (is_local_) keep(std::move(opened), request);
     else request.ready.push_back(std::move(opened));
   }
   /// Keeps a shard's file open for later reads.
   void keep(std::unique_ptr<open_shard> opened, const read_request& request) {
-    std::unique_ptr<idle_file> closed;    // without a lock
+    std::unique_ptr<idle_file> closed;    // destroyed after the lock is released
     const std::lock_guard lock(mutex_);   // share() must not run during files.keep()
     if (shared_ == request.shared) closed = request.shared->files.keep(this, std::move(opened));
   }

@@ -26,7 +26,7 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 /// Options of find_shard_heads().
 struct shard_heads_options {
   index_build_options build{};
-  std::string set_index{};   ///< name of a file in the storage; if empty, the default set index, if it exists
+  std::string set_index{};   ///< name of a file in the storage; if empty, the default set index is used if it exists
 };
 
 /// Returns the set index of these shards, or nothing if it does not exist. `named`: shard_heads_options::set_index.

@@ -31,7 +31,7 @@ class shard_sets {
       if (sets_[i]->choice() != 0) all = combine_keys(combine_keys(all, i), sets_[i]->choice()) | 1;
     return all;
   }
-  /// Returns the notices that each set has for the start (shard_data::notices()).
+  /// Returns the notices of all sets at the start (shard_data::notices()).
   std::vector<notice> notices() const {
     std::vector<notice> all;
     for (const auto& set : sets_)
