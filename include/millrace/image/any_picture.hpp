@@ -4,8 +4,7 @@
 //   mr::picture q = mr::any_picture(r["jpg;png;webp"], {.also = &webp});      // mr::webp_pictures of adapt/webp.hpp
 //
 // Formats: JPEG, PNG, PNM, and one more format that the caller supplies. The alpha channel of a PNG is dropped.
-// Errors: the errors of the detected format. An unsupported format is a data_error, whose message names the format if
-// it is known. Threads: not synchronized.
+// Errors: the errors of the detected format; data_error for an unsupported format. Threads: not synchronized.
 #pragma once
 
 #include <millrace/base/version.hpp>
@@ -25,7 +24,7 @@ struct picture_reader {
 
 /// Options of any_picture().
 struct any_picture_options {
-  jpeg_options jpeg{};                    ///< other formats use only the orientation and the pixel limit
+  jpeg_options jpeg{};                    ///< other formats use only apply_orientation and limits
   const picture_reader* also = nullptr;   ///< one more format; null for none
 };
 

@@ -1,11 +1,11 @@
 // The published policies of AutoAugment, as tables.
 //
 //   const mr::detail::augment_pair& pair = mr::detail::imagenet_pairs[0];
-//   pair[0].op;                                    // posterize, with probability pair[0].tenths / 10 and pair[0].level
+//   pair[0].op;                                    // posterize; its probability is pair[0].tenths / 10
 //
 // Threads: any.
-// Source: Cubuk, Zoph, Mane, Vasudevan, Le: AutoAugment, CVPR 2019, and the policy of TensorFlow's EfficientNet, as
-// torchvision and timm list them.
+// Sources: Cubuk, Zoph, Mane, Vasudevan, Le: AutoAugment, CVPR 2019; the policy of TensorFlow's EfficientNet. The
+// tables equal those of torchvision and timm.
 #pragma once
 
 #include <millrace/base/version.hpp>
@@ -26,7 +26,7 @@ enum class augment_op : std::uint8_t {
 struct augment_step {
   augment_op op;
   std::uint8_t tenths;   ///< probability in tenths
-  std::uint8_t level;    ///< torchvision: index of one of ten bins, from 0; timm: strength, 0 to 10
+  std::uint8_t level;    ///< torchvision: index of a bin, 0 to 9; timm: strength, 0 to 10
 };
 
 using augment_pair = std::array<augment_step, 2>;

@@ -102,7 +102,7 @@ class basic_photometric_runner {
     }
   }
 
-  /// Runs an operation that reads several pixels at once.
+  /// Runs an operation that requires the complete image.
   void run_on_all(const photometric_op& op, const rgb_pixels& p) {
     const affine_size size{.width = p.width, .height = p.height};
     switch (op.kind) {
@@ -157,7 +157,8 @@ class basic_photometric_runner {
     for (std::size_t y = top; y < bottom; ++y) fill_pixels(p.row(y) + 3 * left, columns, op.fill);
   }
 
-  /// Runs a mix, which is ops[0]. Its chains follow it, and each chain is followed by its operations.
+  /// Runs a mix. The entry of the mix is ops[0]. Next is the entry of the first chain, and then the chain's operations.
+  /// The other chains follow in the same form.
   void run_mix(std::span<const photometric_op> ops, const rgb_pixels& p) {
     finish(p);
     const auto chains = static_cast<std::size_t>(ops[0].numbers[0]);

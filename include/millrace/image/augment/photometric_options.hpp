@@ -4,7 +4,7 @@
 //   const mr::color_jitter_options darker{.brightness = {0.5, 0.9}};
 //   const mr::rand_augment_options timm{.numbers = mr::augment_numbers::timm, .magnitude = 9};
 //
-// The operations produce the pixels of Pillow, except the Gaussian blur, which uses torchvision's kernel.
+// Results equal those of Pillow. Exception: gaussian_blur_options select a blur with torchvision's kernel.
 // Errors: none here; photometric_plan checks the options. Threads: not synchronized.
 #pragma once
 
@@ -30,7 +30,7 @@ enum class interpolation : std::uint8_t {
 /// The mean color of ImageNet, which normalization maps to 0.
 inline constexpr rgb_color mean_color = {124, 116, 104};
 
-/// The range from which a jitter draws a factor. As in torchvision, it is constructed from one number or from two ends.
+/// The range from which a jitter draws a factor. As in torchvision, one number or two ends define the range.
 struct color_factors {
   double low = 1;    ///< minimum factor
   double high = 1;   ///< maximum factor
@@ -43,8 +43,8 @@ struct color_factors {
   constexpr color_factors(double least, double highest) noexcept : low(least), high(highest) {}
 };
 
-/// The range from which a jitter draws the shift of hues, as a fraction of the color circle, -0.5 to 0.5. It is
-/// constructed from one number or from two ends.
+/// The range from which a jitter draws the shift of hues, as a fraction of the color circle, -0.5 to 0.5. One number or
+/// two ends define the range.
 struct hue_shifts {
   double low = 0;    ///< minimum shift
   double high = 0;   ///< maximum shift
@@ -63,32 +63,33 @@ struct color_jitter_options {
   color_factors contrast{};     ///< range of the factor; 0 produces the mean gray
   color_factors saturation{};   ///< range of the factor; 0 produces gray
   hue_shifts hue{};             ///< range of the hue shift
-  double probability = 1;       ///< probability of any change
+  double probability = 1;       ///< probability of the jitter
 };
 
 /// Options of a random blur with torchvision's kernel.
 struct gaussian_blur_options {
   std::size_t size = 9;     ///< kernel size in pixels; odd, at most 1001
   double sigma_min = 0.1;   ///< minimum sigma, in pixels; above 0
-  double sigma_max = 2;     ///< maximum sigma
-  double probability = 1;   ///< probability of any change
+  double sigma_max = 2;     ///< maximum sigma, in pixels
+  double probability = 1;   ///< probability of the blur
 };
 
 /// Options of a random blur with Pillow's boxes.
 struct pillow_blur_options {
-  double radius_min = 0.1;   ///< minimum sigma, which Pillow calls the radius, in pixels
+  double radius_min = 0.1;   ///< minimum sigma in pixels; Pillow's name for sigma is radius
   double radius_max = 2;     ///< maximum radius, at most 1000
-  double probability = 1;    ///< probability of any change
+  double probability = 1;    ///< probability of the blur
 };
 
-/// Options of random erasing, with torchvision's defaults. timm's areas are 0.02 to 1/3 and its ratios 0.3 to 1/0.3.
+/// Options of random erasing, with torchvision's defaults. timm's default areas are 0.02 to 1/3. timm's default ratios
+/// are 0.3 to 1/0.3.
 struct random_erasing_options {
-  double probability = 0.5;      ///< probability of any change
+  double probability = 0.5;      ///< probability of the erasing
   double scale_min = 0.02;       ///< minimum area of a box, as a fraction of the image's area
   double scale_max = 0.33;       ///< maximum area
   double ratio_min = 0.3;        ///< minimum height / width
   double ratio_max = 3.3;        ///< maximum height / width
-  std::size_t max_boxes = 1;     ///< the number of boxes is uniform, 1 to max_boxes; the area is split among them
+  std::size_t max_boxes = 1;     ///< maximum number of boxes; the number is random, and all boxes share the area
   rgb_color fill = mean_color;   ///< color of the boxes
 };
 
@@ -100,8 +101,8 @@ struct warp_options {
 
 /// The library whose parameters an automatic augmentation uses.
 enum class augment_numbers : std::uint8_t {
-  torchvision,   ///< 14 operations; a magnitude is an index, 0 to bins - 1; by default, nearest pixels and black
-  timm           ///< 15 operations; a magnitude is a level, 0 to 10; by default, bilinear or bicubic, and mean color
+  torchvision,   ///< 14 operations; a magnitude is an index, 0 to bins - 1; by default, nearest pixel and black fill
+  timm           ///< 15 operations; a magnitude is a level, 0 to 10; by default, bilinear or bicubic, mean color fill
 };
 
 /// Options of RandAugment.
@@ -110,7 +111,7 @@ struct rand_augment_options {
   std::size_t count = 2;                                    ///< operations per image
   double magnitude = 9;                                     ///< torchvision: 0 to bins - 1; timm: level, 0 to 10
   std::size_t bins = 31;                                    ///< torchvision: number of bins
-  double deviation = 0.5;     ///< timm: standard deviation of the level; above 100: level is uniform, 0 to `magnitude`
+  double deviation = 0.5;     ///< timm: standard deviation of the level; if above 100, uniform levels, 0 to `magnitude`
   bool increasing = true;     ///< timm: a higher level increases the effect of all operations ("inc1")
   double probability = 0.5;   ///< timm: probability of each operation
   std::optional<interpolation> filter{};   ///< interpolation between pixels; by default the published one
@@ -139,14 +140,14 @@ enum class augment_policy : std::uint8_t {
 /// Options of AutoAugment.
 struct auto_augment_options {
   augment_policy policy = augment_policy::torchvision_imagenet;   ///< the list of pairs
-  double deviation = 0;                    ///< timm: standard deviation of each level; above 100: levels are uniform
+  double deviation = 0;                    ///< timm: standard deviation of each level; if above 100, uniform levels
   std::optional<interpolation> filter{};   ///< interpolation between pixels; by default the published one
   std::optional<rgb_color> fill{};         ///< color of pixels from outside the image; by default the published one
 };
 
 /// Options of AugMix, with torchvision's parameters and alpha = 1.
 struct aug_mix_options {
-  std::size_t severity = 3;                         ///< each magnitude is one of the bins 0 to severity - 1; 1 to 10
+  std::size_t severity = 3;                         ///< 1 to 10; the magnitudes are the bins 0 to severity - 1
   std::size_t width = 3;                            ///< number of chains that are mixed
   std::optional<std::size_t> depth{};               ///< operations per chain; by default a random number, 1 to 3
   bool all_operations = true;                       ///< includes brightness, contrast, color and sharpness

@@ -8,10 +8,10 @@
 //   const auto fixed = mr::photometric_plan().brightness(1.2).solarize(128);
 //   mr::picture p = mr::jpeg(r["jpg"]).random_resized_crop(224, rng).apply(plan);   // runs when p is rendered
 //
-// Operations are bit-identical to Pillow 13, except gaussian_blur(), which differs by at most 1 from torchvision's.
-// Calls with an `rng` draw immediately and record the drawn operations. The operations and the pixels do not depend on
-// compiler, flags or CPU. A call with a probability below 1 first draws whether to run the operation. The comments of
-// the calls list all other draws.
+// Results are bit-identical to Pillow 13. Exception: gaussian_blur() computes torchvision's blur, and its values differ
+// from torchvision's by at most 1. Calls with an `rng` draw immediately and record the drawn operations. The operations
+// and the pixels do not depend on compiler, flags or CPU. A call with a probability below 1 first draws whether to run
+// the operation. The comments of the calls list all other draws.
 //
 // Errors: setup_error if a number is outside its range. Threads: not synchronized; several threads may call run() at
 // the same time, each with its own scratch.
@@ -70,7 +70,7 @@ class photometric_plan {
   photometric_plan& equalize();
   /// Blurs with torchvision's kernel of size x size pixels; size is odd, sigma is above 0.
   photometric_plan& gaussian_blur(std::size_t size, double sigma);
-  /// Blurs with Pillow's box blurs. The radius, 0 to 1000, corresponds to sigma.
+  /// Blurs with Pillow's box blurs. The radius is Pillow's name for sigma; 0 to 1000.
   photometric_plan& pillow_blur(double radius);
   /// Rotates around the center, counter-clockwise; -1000000 to 1000000 degrees.
   photometric_plan& rotate(double degrees, const warp_options& options = {});
@@ -108,8 +108,8 @@ class photometric_plan {
   photometric_plan& random_pillow_blur(const pillow_blur_options& options, rng& random);
 
   /// RandAugment (Cubuk et al. 2020) for images of this size. For torchvision, draws the kind and the sign of each
-  /// operation. For timm, draws all kinds first. Then draws for each operation whether to run it, its level, its sign
-  /// and its interpolation.
+  /// operation. For timm, first draws all kinds. Next, for timm, draws for each operation: whether to run it, its
+  /// level, its sign and its interpolation.
   photometric_plan& rand_augment(picture_size size, rng& random, const rand_augment_options& options = {});
   /// TrivialAugmentWide (Mueller, Hutter 2021). Draws the operation, the bin of its magnitude, and its sign.
   photometric_plan& trivial_augment(picture_size size, rng& random, const trivial_augment_options& options = {});

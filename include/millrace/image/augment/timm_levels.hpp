@@ -1,7 +1,7 @@
 // Maps levels (strengths) of timm's automatic augmentations, such as RandAugment, to operations and their parameters.
 //
 //   const mr::detail::timm_levels space{.width = 224, .height = 224, .increasing = true};
-//   mr::detail::timm_op(space, mr::detail::augment_op::solarize, 9.2, random);   // draws a sign if it has one
+//   mr::detail::timm_op(space, mr::detail::augment_op::solarize, 9.2, random);   // some operations draw a sign
 //
 // A level is a number from 0 to 10. The parameters do not depend on the compiler.
 // Errors: none. Threads: any thread; do not share an rng between threads.
@@ -23,27 +23,28 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// The numbers of bits that posterize retains, from the lowest to the highest level.
-enum class timm_bits : std::uint8_t { from_none, from_four, to_four };   ///< 0 to 4, 4 to 8, or 4 down to 0
+/// The number of bits that posterize retains at level 0 and at level 10.
+enum class timm_bits : std::uint8_t { from_none, from_four, to_four };   ///< 0 and 4; 4 and 8; 4 and 0
 
 struct timm_levels {
   double width = 0, height = 0;   ///< size of the image
-  bool increasing = false;        ///< a higher level increases the effect of solarize and the enhancements
+  /// If true, a higher level increases the effect of solarize, brightness, color, contrast and sharpness.
+  bool increasing = false;
   timm_bits bits = timm_bits::from_none;
   std::optional<interpolation> filter{};
   rgb_color fill = mean_color;
 };
 
-/// Draws a level around `level` with this standard deviation, clamped to 0 to 10. If the deviation is above 100, the
-/// level is uniform from 0 to `level`.
+/// Draws a level from a normal distribution with the mean `level`, and clamps the result to 0 to 10. If `deviation` is
+/// above 100, draws uniformly from 0 to `level` instead.
 inline double timm_level(rng& random, double level, double deviation) noexcept {
   if (deviation > 100) return random.uniform(0, level);
   if (deviation > 0) level += unfused(deviation * (static_cast<double>(fixed_normal(random)) * 0x1p-32));
   return std::clamp(level, 0.0, 10.0);
 }
 
-/// Returns the operation at a level. Draws a sign if the operation has one, and the interpolation if the operation
-/// moves pixels.
+/// Returns the operation at a level. Draws the sign if the operation has a sign. Draws the interpolation if the
+/// operation moves pixels and `filter` is not set.
 inline photometric_op timm_op(const timm_levels& space, augment_op op, double level, rng& random) noexcept {
   const double share = level / 10;
   const auto with_sign = [&](double value) { return random.chance(0.5) ? -value : value; };

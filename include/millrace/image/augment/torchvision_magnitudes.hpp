@@ -23,7 +23,7 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 struct torchvision_magnitudes {
   std::size_t bins = 31;
   double shear = 0.3, across = 0, down = 0, degrees = 30, enhancement = 0.9;   ///< across, down: pixels
-  int bits = 8, fewer_bits = 4;   ///< posterize: bits at bin 0, and their decrease up to the last bin
+  int bits = 8, fewer_bits = 4;   ///< posterize: bits at bin 0; decrease at the last bin
   warp_filter filter = warp_filter::nearest;
   rgb_color fill{};
 };
@@ -44,7 +44,7 @@ constexpr bool has_magnitude(augment_op op) noexcept {
   return has_sign(op) || op == augment_op::posterize || op == augment_op::solarize;
 }
 
-/// Returns the operation with the magnitude of a bin. `op` must not be identity or an operation of timm.
+/// Returns the operation with the magnitude of a bin. `op` must be one of torchvision's operations, but not identity.
 inline photometric_op torchvision_op(const torchvision_magnitudes& space, augment_op op, std::size_t bin,
                                      bool negative) noexcept {
   const auto magnitude = [&](double highest) {

@@ -28,13 +28,13 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 /// The weights of a box filter, with 24 fraction bits.
 struct box_weights {
   std::size_t radius = 0;
-  std::uint32_t inside = 1U << 24, end = 0;   ///< weights of bytes inside the box, and of two bytes next to it
+  std::uint32_t inside = 1U << 24, end = 0;   ///< weights of bytes inside the box, and of the two end bytes
 
   bool changes_nothing() const noexcept { return radius == 0 && end == 0; }
 };
 
-/// Returns the box whose three passes approximate a Gaussian with this sigma, 0 to 1000. Every value is rounded as in
-/// Pillow.
+/// Returns the weights for three passes that approximate a Gaussian with this sigma, 0 to 1000. Every value is rounded
+/// as in Pillow.
 inline box_weights box_weights_of(double sigma) noexcept {
   const auto s = static_cast<float>(sigma);
   const float variance = s * s / 3;   // of one pass
@@ -52,7 +52,7 @@ inline box_weights box_weights_of(double sigma) noexcept {
   return weights;
 }
 
-/// One pass over `count` groups of bytes. The memory must contain radius + 1 more groups before and after them.
+/// One pass over `count` groups of bytes. The memory must contain radius + 1 additional groups at each end.
 struct box_pass {
   static constexpr std::size_t lanes = 32;   ///< bytes in a group; each has its own sum
 
@@ -66,7 +66,7 @@ struct portable_boxes {
   static void run(const box_pass& pass) noexcept {
     constexpr std::size_t lanes = box_pass::lanes;
     const auto reach = static_cast<std::ptrdiff_t>((pass.weights.radius + 1) * lanes);
-    std::uint32_t sums[lanes] = {};   // sums of the box around the group before the first group
+    std::uint32_t sums[lanes] = {};   // sums for the last group before `from`
     for (std::ptrdiff_t i = -reach; i < reach - static_cast<std::ptrdiff_t>(lanes); ++i)
       sums[static_cast<std::size_t>(i + reach) % lanes] += pass.from[i];
     for (std::size_t i = 0; i < pass.count; ++i) {

@@ -24,7 +24,7 @@ using byte_table = std::array<std::uint8_t, 256>;
 using byte_counts = std::array<std::uint32_t, 256>;   ///< a channel's histogram
 
 /// Returns background + factor * (value - background), truncated and clamped. Rounds the product and the sum to float,
-/// as Pillow does. The product is a double, so that the compiler cannot fuse it with the sum.
+/// as Pillow does. The product is computed in double, so that the compiler cannot fuse the product with the sum.
 inline std::uint8_t blended(int background, int value, float factor) noexcept {
   const auto product = static_cast<float>(double{factor} * (value - background));
   const float sum = static_cast<float>(background) + product;
@@ -58,7 +58,7 @@ inline byte_table invert_table() noexcept {
   return table_of([](int value) { return 255 - value; });
 }
 
-/// Retains the highest 0 to 8 bits.
+/// Retains the highest `bits` bits; 0 to 8.
 inline byte_table posterize_table(int bits) noexcept {
   return table_of([&](int value) { return value & ~((1 << (8 - bits)) - 1); });
 }
@@ -107,7 +107,7 @@ inline byte_counts counts_after(const byte_counts& counts, const byte_table& tab
   return mapped;
 }
 
-/// The tables, one per channel, that have not yet been applied to the pixels.
+/// The table of each channel that the runner has not applied to the pixels yet.
 class pending_tables {
  public:
   bool empty() const noexcept { return empty_; }

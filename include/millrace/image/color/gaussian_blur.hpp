@@ -53,7 +53,8 @@ inline gaussian_weights gaussian_weights_of(std::size_t size, double sigma) {
   return weights;
 }
 
-/// Results along a row. Each kernel chooses their order, and always computes complete blocks of 32 pixels.
+/// Results along a row, for 32 pixels. Each kernel chooses the order of the results. Kernels compute only complete
+/// blocks.
 struct alignas(64) gaussian_block {
   static constexpr std::size_t size = 96;
   std::array<std::int16_t, size> results;
@@ -62,7 +63,7 @@ struct alignas(64) gaussian_block {
 /// The input for one line of results. Kernels along rows read `samples`; kernels along columns read `rows`.
 struct gaussian_line {
   const gaussian_weights& weights;
-  const std::int8_t* samples = nullptr;          ///< sample of the line's first result; d pixels are 3 d samples
+  const std::int8_t* samples = nullptr;          ///< position of the first result; a pixel has three samples
   const gaussian_block* const* rows = nullptr;   ///< row d above is rows[-d], row d below is rows[d]
   std::size_t blocks = 0;
 };
@@ -135,7 +136,7 @@ class gaussian_blur {
   }
 
  private:
-  /// Returns the index at - reach, mirrored into 0..count - 1.
+  /// Returns the index `at - reach`, mirrored into the range from 0 to `count - 1`.
   static std::size_t mirrored(std::size_t at, std::size_t reach, std::size_t count) noexcept {
     if (count == 1) return 0;
     const auto last = static_cast<std::ptrdiff_t>(count - 1);
@@ -145,7 +146,7 @@ class gaussian_blur {
   }
 
   std::vector<std::int8_t> samples_;        ///< samples of one row, minus 128, including mirrored ones
-  aligned_vector<gaussian_block> blocks_;   ///< row results that are still needed, with 7 fraction bits
+  aligned_vector<gaussian_block> blocks_;   ///< results of across() for recent rows, with 7 fraction bits
   std::vector<const gaussian_block*> rows_;
   std::vector<std::uint8_t> output_;
 };

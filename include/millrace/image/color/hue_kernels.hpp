@@ -1,11 +1,11 @@
-// Shifts the hue of pixels, in place, through Pillow's HSV bytes. The portable implementation.
+// Shifts the hue of pixels in place, as Pillow does with images in HSV mode. This is the portable implementation.
 //
 //   mr::detail::portable_hues::shift(row, 50'176, 18);      // H += 18, modulo 256
 //   mr::detail::hsv_bytes_of(pixel);                        // one pixel's H, S and V
 //
-// Pillow computes in floats and truncates, and Millrace computes in integers. For a few integer results, Pillow's
-// rounding yields a value that is smaller by one. Two sets below list these results. Tests compare all colors with
-// Pillow's own computation.
+// Pillow computes in floats and truncates, and Millrace computes in integers. For a few hues and saturations, Pillow's
+// result is smaller by one. Two sets in this header list these values. Tests compare all colors with Pillow's own
+// computation.
 // Units: pixels of three bytes. Errors: none. Threads: any thread, if no two calls share pixels.
 #pragma once
 

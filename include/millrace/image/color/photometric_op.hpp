@@ -5,7 +5,8 @@
 //   const photometric_op turned{.kind = photometric_kind::rotate, .value = 9};
 //
 // A mix is a weighted sum, as in AugMix: it adds the image and the results of several operation chains. In a list of
-// operations, a mix is followed by its chains, and each chain is followed by its operations.
+// operations, the entry of a mix is followed by the entry of the first chain and that chain's operations. The entries
+// of the other chains follow in the same form.
 // Errors: none; photometric_plan checks the parameters. Threads: not synchronized.
 #pragma once
 
@@ -40,8 +41,8 @@ enum class photometric_kind : std::uint8_t {
   shear_y,            ///< value: rows of shear per column; also filter and fill
   translate,          ///< value, second: pixels to the right and down; also filter and fill
   erase,              ///< numbers: left, top, width and height of a box; also fill
-  mix,                ///< numbers: number of chains, number of entries that follow, weight of the image
-  chain               ///< numbers: number of operations that follow, weight of their result
+  mix,                ///< numbers: count of chains, count of the mix's other entries, weight of the image
+  chain               ///< numbers: count of the chain's operations, weight of the chain's result
 };
 
 struct photometric_op {

@@ -24,7 +24,7 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 struct sharpened_row {
   const std::uint8_t *above, *here, *below;
   std::uint8_t* out;
-  std::size_t begin, end;   ///< bytes to compute; one pixel must precede `begin`, and one must follow `end`
+  std::size_t begin, end;   ///< bytes to compute; both neighbors of each pixel must exist
   float factor;
 };
 

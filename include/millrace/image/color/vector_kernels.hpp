@@ -1,4 +1,5 @@
-// The kernels of image/color with the vector instructions of the processor: the same bytes as the portable kernels.
+// The kernels of image/color with the vector instructions of the processor. The results equal those of the portable
+// kernels.
 //
 //   mr::detail::gaussian_blur<mr::detail::word_layer::gaussian> blur;
 //   if (mr::detail::cpu_has_word_layer()) blur.run(pixels, mr::detail::gaussian_weights_of(9, 1.2));

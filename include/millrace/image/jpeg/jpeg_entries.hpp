@@ -1,4 +1,5 @@
-// Computes entry points of a JPEG. With them, a decoder can decode a crop without decoding all data before the crop.
+// Computes entry points of a JPEG. With entry points, a decoder can decode a crop without decoding all data before the
+// crop.
 //
 //   std::vector<std::byte> entries = mr::jpeg_entries(file);                   // once; store them next to the file
 //   std::vector<std::byte> fewer = mr::jpeg_entries(file, {.every_mcus = 8});

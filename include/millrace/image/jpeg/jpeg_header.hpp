@@ -3,9 +3,9 @@
 //   mr::jpeg_header h = mr::read_jpeg_header(bytes);      // about 0.1 us; allocates nothing
 //   std::size_t pixels = h.width * h.height;              // also h.components, h.progressive, h.orientation
 //
-// Errors: data_error if the bytes are not a JPEG, are truncated, or use an unsupported coding process. If the bytes
-// look like another format, the message names it. Threads: any; pure functions.
-// Format: ITU-T T.81 annex B, and CIPA DC-008, 4.6.4, for the EXIF orientation tag.
+// Errors: data_error if the bytes are not a JPEG, are truncated, or use an unsupported coding process. If Millrace
+// detects another format, the message names that format. Threads: any; pure functions. Format: ITU-T T.81 annex B, and
+// CIPA DC-008, 4.6.4, for the EXIF orientation tag.
 #pragma once
 
 #include <millrace/image/values/jpeg_refusal.hpp>
@@ -63,7 +63,7 @@ void read_frame_header(const byte_reader& read, std::size_t at, std::size_t size
 jpeg_header read_jpeg_header(std::span<const std::byte> data, bool accept_damaged = false);
 
 /// Returns the reason why libjpeg must decode a file, or `none` if the built-in decoder supports the file. Reads only
-/// headers. Therefore a file with damaged data may require libjpeg in spite of `none`.
+/// headers. If the coded data is damaged, libjpeg must decode the file even if the result is `none`.
 jpeg_refusal refusal_of_header(std::span<const std::byte> file);
 
 /// Options of jpeg_metadata().

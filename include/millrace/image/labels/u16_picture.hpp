@@ -18,8 +18,8 @@
 // Errors: u16() throws data_error if the file is not a PNG of 16-bit RGB. u16() throws setup_error if the plan has
 // operations on pixels or a background. apply() throws data_error if the geometry is for an image of another size.
 // Threads: not synchronized. Lifetime: the plan keeps the bytes of its file alive, as `picture` does.
-// Cost: all rows down to the crop are inflated. Memory: the rows of the crop.
-// Format: ISO/IEC 15948 (PNG); the KITTI flow format is from the devkit of the KITTI flow benchmark (2015).
+// Cost: all rows from the top of the image to the end of the crop are inflated. Memory: the rows of the crop. Format:
+// ISO/IEC 15948 (PNG); the KITTI flow format is from the devkit of the KITTI flow benchmark (2015).
 #pragma once
 
 #include <millrace/base/channel_scale.hpp>
@@ -54,12 +54,12 @@ class u16_picture {
   using element = std::uint16_t;
   static constexpr const char* rendering = picture::rendering;
 
-  /// Plans the file of `plan` with the geometry of `plan`; called by u16().
+  /// Stores the file and the geometry of `plan`. Called by u16().
   explicit u16_picture(const picture& plan);
 
   /// Returns [height, width, 3].
   std::array<std::size_t, 3> shape() const noexcept { return {geometry_.height(), geometry_.width(), 3}; }
-  /// Returns how the plan maps positions of the stored image to the result.
+  /// Returns the mapping of positions in the stored image to positions in the result.
   const millrace::geometry& geometry() const noexcept { return geometry_; }
   /// Returns the bytes of the file.
   const bytes& data() const noexcept { return source_.field; }

@@ -19,8 +19,8 @@
 // - places: for each image, the index of its first token in the row, and the number of its tokens
 // - grids and patches of the images (patch_list.hpp)
 //
-// The patches of an image are in reading order, also if `merge` is above 1. Some models, such as Qwen2-VL, expect the
-// patches of a token one after the other. For these models, reorder the patches in the training step.
+// The patches of an image are in reading order, also if `merge` is above 1. Some models, such as Qwen2-VL, require that
+// the patches of each token are consecutive. For these models, reorder the patches in the training step.
 // Errors: data_error for an image whose sides are not multiples of patch * merge. data_error for documents that are too
 // long for a row. setup_error if an option is out of range. Also the errors of patch_list. Threads: not synchronized.
 #pragma once

@@ -6,7 +6,7 @@
 //     return {{mr::jpeg(r["jpg"]).random_resized_crop(224, rng), imagenet}, r["cls"].as<std::int32_t>()};
 //   }
 //
-// The values equal normalize() of the u8 image bit for bit, and are written directly into the row.
+// The values are bit-identical to the result of normalize() for the u8 image. They are written directly into the row.
 // random_erase() fills a box with zeros or noise, by the rule of timm and torchvision (random_erase.hpp):
 //
 //   const mr::random_erase_options as_timm{.probability = 0.25, .fill = mr::erase_fill::noise};

@@ -15,8 +15,8 @@
 // Row i has the patches offsets[i] to offsets[i + 1] - 1: the patches of its first image, of its second image, and so
 // on. The patches of an image are ordered from left to right, then from top to bottom. The batch has no padding.
 // All samples of a run must have the same options.
-// Errors: data_error for more than max_patches patches (unless `truncate`) and for an image whose sides are not
-// multiples of a patch; setup_error if an option is out of range; the same errors as `picture`. Threads: not
+// Errors: data_error for more than max_patches patches (unless `truncate`) and for an image with a side that is not a
+// multiple of `patch`; setup_error if an option is out of range; the same errors as `picture`. Threads: not
 // synchronized. Lifetime: a list keeps the bytes of its files alive, as `picture` does.
 // Cost: the cost of a picture_list (picture_list.hpp), and one more copy of each image within the CPU's cache.
 // Source of the rule of resize_to_patches(): smart_resize() of Qwen2-VL.
@@ -60,8 +60,8 @@ class patch_list {
   static constexpr const char* rendering = picture::rendering;
   static constexpr std::size_t together = picture::together;
 
-  /// Stores the image plans of a row. Throws data_error if there are too many patches or a side is not a multiple of a
-  /// patch. Throws setup_error if an option is out of range.
+  /// Stores the image plans of a row. Throws data_error if there are too many patches or a side is not a multiple of
+  /// `patch`. Throws setup_error if an option is out of range.
   patch_list(std::vector<picture> pictures, const patch_list_options& options)
       : options_(options), pictures_(std::move(pictures)) {
     constexpr std::size_t max_side = 65'535, max_count = 1U << 24;

@@ -74,7 +74,7 @@ class picture {
   const jpeg_header& header() const noexcept { return file_.header; }
   /// Returns the bytes of the file.
   const bytes& data() const noexcept { return data_; }
-  /// Returns how the plan maps positions of the stored image to the result: for label maps, boxes and points.
+  /// Returns the mapping of positions in the stored image to positions in the result, for label maps, boxes and points.
   millrace::geometry geometry() const noexcept;
 
   /// Crops to a box, in pixels of the planned image. Throws data_error if the box is not inside the image.
@@ -124,9 +124,9 @@ class picture {
   }
   picture random_crop(picture_size size, rng& random) const;
 
-  /// Adds pixels around the image. A later resize does not blend the color of the padding into the image, and requires
-  /// padding_mode::constant. Throws setup_error if a side is above 65535, or if the image already has different
-  /// padding. Throws data_error if a crop left only padding.
+  /// Adds pixels around the image. Later resizes do not blend the color of the padding into the image. A later resize
+  /// requires padding_mode::constant. Throws setup_error if a side is above 65535, or if the image already has
+  /// different padding. Throws data_error if an earlier crop left only padding.
   picture pad(const padding_sides& sides, const padding_fill& fill = {}) const;
   picture pad(std::size_t sides, const padding_fill& fill = {}) const {
     return pad({.left = sides, .top = sides, .right = sides, .bottom = sides}, fill);
@@ -195,7 +195,7 @@ class picture {
   /// Shortens the padded axes to the pixels that a crop has left. Throws data_error if only padding remains.
   void remove_hidden();
 
-  /// Returns half of the margin total - part. Half of an odd margin is rounded to even, as in torchvision.
+  /// Returns half of the margin, which is `total - part`. Half of an odd margin is rounded to even, as in torchvision.
   static std::size_t middle(std::size_t total, std::size_t part) noexcept;
   error_location where() const;
   void start_plan();

@@ -1,4 +1,5 @@
-// An image in a batch whose rows are as large as the batch's largest image, as object detectors need.
+// An image for object detectors, which do not crop images to one size. All rows of a batch have the size of its largest
+// image.
 //
 //   struct example { mr::ragged_picture pixels; };
 //   example prepare(const mr::record& r) {
@@ -32,7 +33,7 @@ namespace millrace { inline namespace MILLRACE_ABI {
 /// The maximum size of the images in a batch, and their padding.
 struct ragged_picture_options {
   picture_size max{};            ///< largest image; required, because slots reserve this size
-  std::size_t multiple_of = 1;   ///< rounds both sides of a row up to a multiple of this number, at most `max`
+  std::size_t multiple_of = 1;   ///< rounds both sides of a row up to a multiple of this number, but not above `max`
   rgb_color color{};             ///< color of the padding
 
   /// Compares all numbers.
@@ -86,8 +87,8 @@ class ragged_picture {
   /// Returns the plan of the image.
   const picture& plan() const noexcept { return padded_.plan(); }
 
-  /// Decodes into `row`, the largest possible row, and pads the rest. Throws setup_error if `row` has another size,
-  /// data_error if the file is damaged.
+  /// Decodes into `row`, which must have the size of the largest possible row. Fills the rest of `row` with padding.
+  /// Throws setup_error if `row` has another size, data_error if the file is damaged.
   void render(std::span<std::uint8_t> row, scratch& s) const { padded_.render(row, s); }
   using group = picture::group;
   /// Adds the image to a group, to be rendered at the upper left of `row`. The batch fills the padding afterwards.

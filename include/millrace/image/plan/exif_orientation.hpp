@@ -1,4 +1,5 @@
-// Finds the orientation in an image's EXIF data: how viewers show the stored rows and columns.
+// Finds the orientation in an image's EXIF data. The orientation defines how viewers rotate and mirror the stored
+// image.
 //
 //   int seen = mr::detail::exif_orientation(segment);           // a JPEG's APP1 segment
 //   int same = mr::detail::tiff_orientation(segment.subspan(6));   // PNG and WebP store it without the "Exif" prefix

@@ -53,7 +53,7 @@ struct box_options {
 /// How the coordinates of points are interpreted and clamped.
 struct point_options {
   bool pixel_centers = false;   ///< whether (0, 0) is the center of the first pixel, not its corner
-  bool clamp = false;           ///< moves points outside the image to its nearest edge or pixel center
+  bool clamp = false;           ///< moves points outside the image to the nearest edge or pixel center
 };
 
 /// The remaining boxes and their indices.
@@ -97,7 +97,8 @@ struct moved_points {
 class geometry {
  public:
   geometry() = default;
-  /// Stores a plan for a stored image of this size. The plan includes this EXIF orientation; 1 changes nothing.
+  /// Stores `plan`, which is for a stored image of size `stored`. `orientation` is the EXIF orientation that `plan`
+  /// includes.
   geometry(const detail::resize_plan& plan, picture_size stored, int orientation) noexcept
       : plan_(plan), source_(stored), orientation_(orientation) {}
 
@@ -115,8 +116,8 @@ class geometry {
   /// Returns the geometry without the EXIF orientation, for labels that were drawn on the image as viewers show it.
   geometry upright() const noexcept;
 
-  /// Returns the boxes, clipped to the image. Boxes without an area, or with coordinates that are not numbers, are
-  /// dropped. Throws setup_error if an option is negative.
+  /// Returns the boxes, mapped to the rendered image and clipped to it. Boxes without an area, or with coordinates that
+  /// are not numbers, are dropped. Throws setup_error if an option is negative.
   kept_boxes boxes(std::span<const box> all, const box_options& options = {}) const;
 
   /// Returns all points, mapped to the rendered image. Points outside the image are clamped only if `clamp` is set. NaN
@@ -143,14 +144,15 @@ plan_axis mirrored_axis(const plan_axis& axis, std::int64_t extent) noexcept;
 /// Returns the position of a source edge in the result of the axis. The result includes the padding, and begins at 0.
 double edge_on(const plan_axis& axis, double edge) noexcept;
 
-/// The outputs [begin, end) of an axis that show a source pixel; the others are padding of a constant color.
+/// The range of output pixels on an axis that show a source pixel. All other output pixels are padding of a constant
+/// color.
 struct shown_outputs {
   std::size_t begin = 0, end = 0;
 };
 
 /// Writes, for each output pixel in storage order, the source pixel that contains the output's center. A center exactly
-/// between two pixels belongs to the second pixel in source order. An output in the padding gets the source pixel that
-/// it repeats. The entries of padding of a constant color are undefined.
+/// between two pixels belongs to the second pixel in source order. In repeated or mirrored padding, an entry is the
+/// source pixel that the output pixel repeats. In padding of a constant color, the entries are undefined.
 shown_outputs nearest_pixels(const plan_axis& axis, padding_mode padding, std::vector<std::uint32_t>& pixels);
 
 /// The source pixels of both axes of a plan; reused for all plans.

@@ -46,10 +46,10 @@ namespace detail {
 struct padded_axis {
   std::int64_t begin = 0, end = 0;                     ///< the positions of the result
   std::int64_t count = 0;                              ///< pixels of the image
-  std::int64_t rendered_begin = 0, rendered_end = 0;   ///< the pixels that are rendered
+  std::int64_t rendered_begin = 0, rendered_end = 0;   ///< the positions that are rendered
 
   std::int64_t size() const noexcept { return end - begin; }
-  /// Returns whether the rendered pixels are exactly the pixels of the image that the result shows.
+  /// Returns whether the rendered range equals the image's part of the result.
   bool contains_rendered() const noexcept {
     return rendered_begin == (begin > 0 ? begin : 0) && rendered_end == (end < count ? end : count);
   }

@@ -1,18 +1,16 @@
-// Draws how a pair of rows is mixed: the method (mixup or cutmix), the share (the weight of a row; its partner has the
-// weight 1 - share), and for cutmix the box.
+// Draws the parameters that mix a pair of rows: the method (mixup or cutmix), the share, and the box of cutmix. The
+// share is the weight of a row. The weight of its partner is 1 - share.
 //
 //   const mr::detail::pair_rule rule({.mixup_alpha = 0.8, .cutmix_alpha = 1.0, .switch_probability = 0.5});
 //   const mr::detail::pair_mix how = rule.draw(random, {.width = 224, .height = 224});
 //
 // Order of the draws: whether to mix the pair, whether to use cutmix (only if both methods are enabled), and the share.
 // For cutmix, the center of the box follows: first its column, then its row. With cutmix_minmax, the height, width, top
-// and left of the box follow instead.
-// Mixup: the share is Beta(alpha, alpha), rounded to 32768ths.
-// Cutmix: each side of the box is sqrt(1 - share) of the image's side. The center is uniform in the image, and the box
-// is clipped to the image. torchvision and timm have the same rule.
-// Cutmix with cutmix_minmax follows timm: height and width are uniform between the two fractions of the image's side,
-// and the box is inside the image.
-// In both variants of cutmix, lambda is the part of the image outside the box.
+// and left of the box follow instead. Mixup: the share is Beta(alpha, alpha), rounded to 32768ths. Cutmix: each side of
+// the box is sqrt(1 - share) of the image's side. The center is uniform in the image, and the box is clipped to the
+// image. torchvision and timm have the same rule. Cutmix with cutmix_minmax follows timm: height and width are uniform
+// between the two fractions of the image's side, and the box is inside the image. In both variants of cutmix, lambda is
+// the fraction of the image's area outside the box.
 // Source: torchvision/transforms/v2/_augment.py, timm/data/mixup.py.
 // Errors: setup_error for options out of range. Threads: any; do not share an rng between threads.
 #pragma once

@@ -70,7 +70,7 @@ struct fixed_crop_options {
 
 /// Returns a side of a box: sqrt(area * ratio), rounded to nearest. Area and ratio have 32 fraction bits.
 constexpr std::uint64_t side_of(std::uint64_t area, std::uint64_t ratio) noexcept {
-  const auto root = integer_sqrt(unsigned_128{area} * ratio >> 40);   // the root of 24 fraction bits has 12
+  const auto root = integer_sqrt(unsigned_128{area} * ratio >> 40);   // 12 fraction bits
   return (root + (1U << 11)) >> 12;
 }
 

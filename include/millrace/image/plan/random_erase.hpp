@@ -25,7 +25,7 @@
 
 namespace millrace { inline namespace MILLRACE_ABI {
 
-/// The content of an erased box: zeros, which are the mean color, or normal noise.
+/// The content of an erased box: zeros or normal noise. After normalization, zero is the mean color.
 enum class erase_fill : std::uint8_t { zero, noise };
 
 /// Options of normalized_picture::random_erase(). The defaults are timm's.
@@ -40,7 +40,8 @@ struct random_erase_options {
 
 namespace detail {
 
-/// Returns element `index` of the key's sequence of normally distributed numbers with variance 1.
+/// Each key selects a sequence of approximately normal numbers with variance 1. Returns element `index` of this
+/// sequence.
 inline float normal_noise(std::uint64_t key, std::uint64_t index) noexcept {
   const std::uint64_t bits = mix_bits(key + 0x9e3779b97f4a7c15U * (index + 1));
   const auto ones = static_cast<std::int32_t>(std::popcount(bits >> 16));

@@ -22,8 +22,8 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 /// The two sums of Adler-32: the sum of the bytes, and the sum of the values that the first sum has after each byte.
 struct adler_sums {
   static constexpr std::uint32_t modulus = 65'521;
-  static constexpr std::size_t block_bytes = 64;      ///< vector code adds blocks
-  static constexpr std::size_t max_at_once = 5'504;   ///< maximum bytes whose sums fit into 32 bits
+  static constexpr std::size_t block_bytes = 64;      ///< bytes in a step of the vector code
+  static constexpr std::size_t max_at_once = 5'504;   ///< maximum number of bytes whose sums fit into 32 bits
 
   std::uint64_t first = 1, second = 0;
 

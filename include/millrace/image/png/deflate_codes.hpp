@@ -23,8 +23,8 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 struct deflate_entry {
   static constexpr std::uint32_t coded_bits = 255;
 
-  // Literals: bits 8 to 15 are the first literal, bits 16 to 23 the second. Bits 24 and 25 are the number of literals.
-  // Bits 26 to 29 are the number of coded bits of the first literal alone.
+  // Literals: bits 8 to 15 are the first literal. Bits 16 to 23 are the second literal. Bits 24 and 25 are the number
+  // of literals. Bits 26 to 29 are the number of coded bits of the first literal alone.
   static constexpr std::uint32_t literal = std::uint32_t{1} << 31;
   static constexpr int literals_at = 8, second_at = 16, count_at = 24, first_bits_at = 26;
 

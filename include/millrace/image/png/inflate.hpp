@@ -1,4 +1,5 @@
-// Inflates a zlib stream that is stored in pieces, as far as the caller requests. Designed for the rows of a PNG.
+// Inflates a zlib stream that is stored in pieces. Each call stops at a limit that the caller sets. Designed for the
+// rows of a PNG.
 //
 //   mr::detail::inflater zip;                                    // 20 KiB, reused for all streams
 //   zip.begin(pieces);                                           // pieces.next() returns the input
@@ -34,7 +35,7 @@ enum class inflate_status : std::uint8_t {
   bad_stored_length,
   bad_code_lengths,   ///< not a valid code
   bad_code,           ///< bits that are not a code word
-  bad_distance        ///< a distance before the first byte of the output
+  bad_distance        ///< a distance that points before the output
 };
 
 /// Returns a description of the status, for messages.

@@ -3,7 +3,7 @@
 //
 //   const auto loops = mr::detail::block_loops::best();
 //   loops.run(stream);                           // until its segment ends
-//   loops.run(stream, other);                    // or: until the segment of one of the two ends
+//   loops.run(stream, other);                    // for two streams: until one of the two segments ends
 //
 // A loop decodes one or two streams. Each stream either stores or skips its blocks. Each member function declares its
 // instruction set. Therefore a build for any x86-64 contains all loops.

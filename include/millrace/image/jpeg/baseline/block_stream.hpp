@@ -9,11 +9,10 @@
 //
 // A stream is the position in the coded bits of one JPEG. A slot describes one block, and a segment is a sequence of
 // slots (segment_slots.hpp). A step is one lookup in a table. No branch depends on the result of a lookup. With two
-// streams, the processor works on one stream while the other stream waits for its lookup.
-// Rare symbols, such as symbols with a long code, have slow entries in the table. A slow entry ends the loop.
-// decode_rare() decodes the symbol, and then the loop begins again.
-// Arbitrary bits are accepted. The decoder writes only to the coefficients to which the slots point, and to the spare
-// space after them.
+// streams, the processor works on one stream while the other stream waits for its lookup. Rare symbols, such as symbols
+// with a long code, have slow entries in the table. A slow entry ends the loop. decode_rare() decodes the symbol, and
+// then the loop begins again. Invalid input cannot corrupt memory: the decoder writes only to the coefficients to which
+// the slots point, and to the spare space after them.
 // Units: a position is a bit address, 8 * address + bit. Source: ITU-T T.81 F.2.2. Threads: any; streams share no
 // state.
 #pragma once
@@ -28,13 +27,14 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// The number of coefficients that two adjacent blocks have together in memory. Row i of the left block begins at 16 *
-/// i, row i of the right block at 16 * i + 8. Loops write unneeded values to the last 16.
+/// The number of coefficients in the memory of two adjacent blocks. Row i of the left block begins at 16 * i. Row i of
+/// the right block begins at 16 * i + 8. The last 16 are spare space, to which loops write unneeded values.
 constexpr std::size_t pair_coefficients = 144;
 constexpr std::size_t right_block = 8;
 
-/// Returns the table of offsets of a block's coefficients: element k is the offset of coefficient k. All later elements
-/// contain the same offset after the pair. The low byte of an element's address must equal k.
+/// Returns the table of offsets of a block's coefficients: element k is the offset of coefficient k. The elements from
+/// 64 on contain the offset of the spare space. The table must be aligned so that the low byte of the address of
+/// element k is k.
 constexpr std::array<std::uint8_t, 256> make_coefficient_order() noexcept {
   std::array<std::uint8_t, 256> order{};
   order.fill(128);
@@ -56,8 +56,8 @@ constexpr std::array<std::uint8_t, 256> make_coefficient_order() noexcept {
 }
 alignas(256) inline constexpr std::array<std::uint8_t, 256> coefficient_order = make_coefficient_order();
 
-/// One block of a segment. The decoder writes the coefficients of a stored block. It only finds the end of a skipped
-/// block.
+/// One block of a segment. If the block is stored, the decoder writes its coefficients. If the block is skipped, the
+/// decoder only finds its end.
 struct block_slot {
   const void* ac;               // table for the rest of this block
   const void* next_dc;          // table for the next block
@@ -258,13 +258,13 @@ MILLRACE_ALWAYS_INLINE inline bool is_beyond(const std::uint8_t* place) noexcept
   return (reinterpret_cast<std::uintptr_t>(place) & beyond_block) != 0;
 }
 
-/// Performs one lookup. Returns true if the entry is slow. In that case the function may have written coefficients,
-/// which will be overwritten.
+/// Performs one lookup. Returns true if the entry is slow. In the case of a slow entry, the function may write a wrong
+/// coefficient, which the decoder overwrites later.
 template <class Steps, bool refill>
 MILLRACE_ALWAYS_INLINE inline bool store_step(live_stream& s) noexcept {
   const coefficient_entry& e = static_cast<const coefficient_entry*>(
       s.table)[s.window >> (64 - coefficient_index_bits)];
-  if constexpr (refill) s.window = window_at(s.bit);   // the address of `e` is needed first
+  if constexpr (refill) s.window = window_at(s.bit);   // after the address of `e` is computed
   const std::uint64_t advance = e.advance;
   const std::uint8_t* const next = s.place + advance;
   std::int16_t* const to = s.slot->coefficients;
@@ -288,7 +288,7 @@ MILLRACE_ALWAYS_INLINE inline bool skip_step(live_stream& s) noexcept {
   if (__builtin_expect(is_beyond(next), 0)) return true;
   s.window <<= bits;
   s.bit += bits;
-  s.slot[1].begin_bit = s.bit;   // valid at the end of a block, and unused before
+  s.slot[1].begin_bit = s.bit;   // used only if a block ends here
   Steps::next_block(s, advance, next);
   return false;
 }

@@ -107,7 +107,7 @@ class table_writer {
  public:
   table_writer(coefficient_table& table, const second_symbols& second) : at_(table.data()), second_(second) {}
 
-  /// Writes all entries whose index begins with the next code word. The word has `length` bits and its symbol `size`
+  /// Writes all entries whose index begins with the next code word. The word has `length` bits. The symbol has `size`
   /// magnitude bits.
   void add(unsigned length, unsigned size, unsigned advance) {
     const unsigned total = length + size;

@@ -22,8 +22,8 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-// Tables for skipping all complete symbols in the next 12 bits of a JPEG's stream, for blocks whose samples are not
-// needed.
+// Tables for blocks whose samples are not needed. One lookup skips all complete symbols in the next 12 bits of the
+// stream.
 //
 //   mr::detail::skippable_symbols ac_words(ac);                     // for windows of every length
 //   mr::detail::build_ac_skip_table(table, ac_words);               // or build_dc_skip_table(table, dc, ac_words)

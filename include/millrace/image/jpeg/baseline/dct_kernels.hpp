@@ -4,8 +4,8 @@
 //   bool tame = k.pair[3](coefficients, q, {samples, stride_bytes});    // 8 x 8 samples of each of two blocks
 //   // k.pair[0], [1], [2]: 1, 2 x 2 and 4 x 4 samples of each block
 //
-// All versions produce the same samples. They return false if a value of the pair is "wild" (too large, see
-// inverse_dct.hpp); then the samples are undefined.
+// All versions produce the same samples. If a value of the pair is "wild" (too large, see inverse_dct.hpp), the
+// functions return false and the samples are undefined.
 // Threads: pure functions; any thread.
 #pragma once
 
@@ -30,10 +30,11 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 struct dct_kernels {
   using pair_function = bool (*)(std::int16_t*, const dequantiser&, sample_target) noexcept;
 
-  /// Functions that transform two adjacent blocks to sides of 1, 2, 4 or 8 samples, and set the coefficients to 0.
+  /// Functions that transform two adjacent blocks, and set the coefficients to 0. The output blocks have sides of 1, 2,
+  /// 4 or 8 samples, in this order.
   std::array<pair_function, 4> pair{reduced_dct::one, reduced_dct::two, reduced_dct::four, inverse_dct_pair};
-  /// Transforms two consecutive pairs to 32 columns of 8 rows; null if that is not faster. Returns false if a value of
-  /// the pairs is wild.
+  /// A function that transforms two consecutive pairs, which are four blocks of 8 x 8 samples. The pointer is null if
+  /// the processor has no AVX-512. The function returns false if a value is wild.
   pair_function quad = nullptr;
 
   static dct_kernels best() noexcept {

@@ -1,7 +1,7 @@
 // Decodes a JPEG once, and lists its entries: the MCUs (coding units) at which later decoding can begin.
 //
 //   mr::detail::entry_walk walk;                                   // in a worker's scratch
-//   std::vector<std::byte> entries = walk.run(file, {});           // one for every four MCUs, packed
+//   std::vector<std::byte> entries = walk.run(file, {});           // packed; every fourth MCU has an entry
 //   decoder.decode({.bytes = file, .left = 200, .entries = entries});
 //
 // The result is empty in three cases:

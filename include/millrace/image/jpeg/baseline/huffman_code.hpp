@@ -1,4 +1,5 @@
-// A canonical Huffman code of a JPEG, with a simple function that decodes one symbol. A word is the bits of one symbol.
+// A canonical Huffman code of a JPEG, with a simple function that decodes one symbol. A word is the sequence of bits
+// that encodes one symbol.
 //
 //   mr::detail::huffman_code code;
 //   if (!code.assign(component.dc)) return mr::jpeg_refusal::tables;   // too many words

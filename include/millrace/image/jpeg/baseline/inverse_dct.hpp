@@ -10,8 +10,8 @@
 //   in the first pass.
 // - A sample is outside -512 .. 511 before clamping. Such values wrap around in libjpeg's C code, but not in its SIMD
 //   code.
-// Threads: pure functions; any thread. Source: C. Loeffler, A. Ligtenberg and G. Moschytz, ICASSP 1989. Fixed-point
-// numbers have 13 fraction bits, and 2 between the passes, as in libjpeg's accurate integer method.
+// Threads: pure functions; any thread. Source: C. Loeffler, A. Ligtenberg and G. Moschytz, ICASSP 1989. As in libjpeg's
+// accurate integer method, factors have 13 fraction bits, and results of the first pass have 2.
 #pragma once
 
 #include <millrace/image/jpeg/baseline/block_stream.hpp>

@@ -1,4 +1,4 @@
-// Describes a position at which the decoding of a JPEG can begin, other than the first MCU (coding unit).
+// Describes an entry: an MCU (coding unit) after the first one at which the decoding of a JPEG can begin.
 //
 //   const mr::detail::jpeg_entry e{.mcu = 4, .offset_bytes = 1'720, .bit = 3, .dc = {112, -4, 9}};
 //   stream.enter(e);                             // mcu_stream.hpp: decodes MCU 4 next
@@ -25,7 +25,7 @@ struct jpeg_entry {
 
 /// The kind of position at which a decoder that skips MCUs begins.
 enum class entry_origin : std::uint8_t {
-  none,              ///< the image's first MCU; the decoder skips nothing before the last requested MCU
+  none,              ///< the image's first MCU; no MCU before the last requested one is skipped
   restart_markers,   ///< positions after restart markers of the file
   packed             ///< entries that were passed with the file
 };

@@ -1,4 +1,5 @@
-// Decodes baseline JPEGs to planes, bit for bit like libjpeg-turbo and several times as fast, or refuses them.
+// Decodes baseline JPEGs to planes. The result is bit-identical to libjpeg-turbo, and decoding is several times as
+// fast.
 //
 //   auto& decoder = scratch.get<mr::detail::jpeg_plane_decoder>();
 //   auto [a, b] = decoder.decode(first, second);                 // two images at once on one core
@@ -6,8 +7,8 @@
 //
 // decode_each() processes a list of images and always keeps two of them in progress. The result for an image never
 // depends on the other image. Lifetime: planes are valid until the decoder's next call.
-// Errors: throws only std::bad_alloc. The decoder refuses unusual or damaged files, which libjpeg must decode. Threads:
-// one decoder per worker.
+// Errors: throws only std::bad_alloc. The decoder refuses unusual and damaged files; libjpeg must decode these files.
+// Threads: one decoder per worker.
 #pragma once
 
 #include <millrace/image/jpeg/baseline/plane_job.hpp>
@@ -51,15 +52,14 @@ class jpeg_plane_decoder {
   std::array<jpeg_planes_result, 2> decode(const jpeg_planes_request& a, const jpeg_planes_request& b) {
     const std::array<jpeg_planes_request, 2> both{a, b};
     std::array<jpeg_planes_result, 2> results;
-    // Each request uses a separate job, unless the other request was refused immediately. Therefore the planes of both
-    // results remain valid.
+    // If both requests are accepted, each uses a separate job. Therefore the planes of both results remain valid.
     decode_each(both, [&](std::size_t i, const jpeg_planes_result& r) { results[i] = r; });
     return results;
   }
 
   /// Calls use(index, result) for each request, in the order in which the results become ready. The planes of a result
-  /// are valid only during the call of use(). The planes of the last two results are valid until the decoder's next
-  /// call.
+  /// are valid only during the call of use(). Exception: the planes of the last two results are valid until the
+  /// decoder's next call.
   template <class Use>
   void decode_each(std::span<const jpeg_planes_request> requests, const Use& use) {
     if constexpr (std::endian::native != std::endian::little) {

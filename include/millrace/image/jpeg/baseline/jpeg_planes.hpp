@@ -1,4 +1,4 @@
-// Contains the decoded samples of a JPEG's components (luma and chroma), before chroma upsampling and color conversion.
+// The decoded samples of a JPEG's components (luma and chroma), before chroma upsampling and color conversion.
 //
 //   const mr::detail::jpeg_planes& p = result.planes;      // of a region, see jpeg_planes_request
 //   const mr::detail::plane_view &y = p.component[0], &cb = p.component[1];
@@ -40,9 +40,10 @@ struct jpeg_planes {
 };
 
 // Defines a request to the built-in JPEG decoder, and its result.
-// Units: the rectangle is in luma pixels, [left, right) x [top, bottom), and is clipped to the image. If a caller reads
-// neighbors, such as for interpolation, it must request a larger rectangle. With `eighths` < 8, all coordinates refer
-// to pixels of the smaller image. The planes equal the planes of libjpeg with scale_num = eighths.
+// Units: the rectangle is in luma pixels, [left, right) x [top, bottom), and is clipped to the image. A caller that
+// also reads neighboring pixels, for example for interpolation, must request a larger rectangle. With `eighths` < 8,
+// all coordinates refer to pixels of the smaller image. The planes equal the planes of libjpeg with scale_num =
+// eighths.
 
 /// Returns the length of an image's side at `eighths` / 8 of its size, rounded up as libjpeg does.
 template <class Length>
@@ -67,7 +68,7 @@ struct jpeg_planes_result {
   jpeg_refusal refusal = jpeg_refusal::none;
   jpeg_planes planes{};                        ///< empty unless refusal is none
   entry_origin entries = entry_origin::none;   ///< kind of the entries that were used to skip MCUs
-  bool entries_refused = false;                ///< whether the passed entries do not belong to this file
+  bool entries_refused = false;                ///< whether the passed entries belong to another file
 
   explicit operator bool() const noexcept { return refusal == jpeg_refusal::none; }
 };

@@ -99,7 +99,8 @@ class mcu_stream {
   /// Returns whether a restart marker precedes the next MCU.
   bool interval_has_ended() const noexcept { return header_.restart_interval > 0 && left_in_interval_ == 0; }
 
-  /// Skips the marker that ends the interval. Returns false unless only padding and that marker follow.
+  /// Skips the marker that ends the interval. Returns false if the expected marker is missing, or if data other than
+  /// padding precedes the marker.
   bool begin_next_interval() noexcept {
     if (!at_marker() || !unstuff_.next_interval(intervals_ % 8)) return false;
     ++intervals_;
@@ -141,8 +142,7 @@ class mcu_stream {
     return true;
   }
 
-  /// Announces that MCUs at or after this offset of the file will not be decoded, so that the stream copies fewer
-  /// bytes.
+  /// Sets the end of the data that will be decoded, as an offset in the file. A limit avoids copies of unneeded bytes.
   void limit(std::size_t offset_bytes) noexcept {
     constexpr std::size_t lookahead_bytes = 8;
     unstuff_.limit(file_.data() + std::min(offset_bytes, file_.size() - lookahead_bytes) + lookahead_bytes);
@@ -190,8 +190,8 @@ class mcu_stream {
     left_in_interval_ = header_.restart_interval;
   }
 
-  /// Returns whether blocks used bits beyond the end of the data, or beyond the limit. If no marker ends the file, its
-  /// last 16 bytes also count as beyond the end, because libjpeg reads ahead.
+  /// Returns whether blocks used bits beyond the end of the data, or beyond the limit. If the file ends without a
+  /// marker, blocks must not use the last 16 bytes, because libjpeg reads ahead.
   bool overran() const noexcept {
     constexpr std::uintptr_t libjpeg_reads_ahead_bytes = 16;
     const auto end = reinterpret_cast<std::uintptr_t>(unstuff_.end());

@@ -13,11 +13,11 @@
 // - the distances of all entries; then, from the next byte on, the predictors, entry by entry
 //
 // Distances and predictors are packed from the lowest bit up, as differences from their minimum. The distance of an
-// entry is the number of bits in the file from the previous entry, including stuffed bytes. The distance of the first
-// entry is counted from the end of the headers. Each `every`th MCU except MCU 0 has an entry, so the number of entries
-// is not stored.
-// Errors: none. open() refuses most bytes that pack_entries() did not write. If it accepts such bytes, the entries are
-// arbitrary.
+// entry is the number of bits in the file between the previous entry and this entry. The distance of the first entry is
+// counted from the end of the headers. Each `every`th MCU except MCU 0 has an entry, so the number of entries is not
+// stored.
+// Errors: none. open() refuses most bytes that pack_entries() did not write. If open() accepts other bytes, the entries
+// are arbitrary.
 // Lifetime: packed_entries points into the bytes. Threads: one thread at a time. Requires a little-endian machine.
 #pragma once
 
@@ -35,11 +35,11 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// The properties that a file and its entries must share.
+/// Properties of a JPEG file that its entries must match.
 struct packed_entries_file {
   std::size_t file_bytes = 0, data_offset_bytes = 0;
   std::int64_t mcus = 0;
-  unsigned every = 0;   ///< MCUs between entries; packed_entries reads it from the bytes
+  unsigned every = 0;   ///< MCUs between entries; open() ignores this value
 };
 
 struct packed_entries_layout {
@@ -52,7 +52,7 @@ struct packed_entries_layout {
 
 class packed_entries {
  public:
-  /// Returns false, and becomes empty, if these bytes cannot be the entries of the file `of`.
+  /// If these bytes cannot be the entries of the file `of`, removes all entries and returns false.
   bool open(std::span<const std::byte> bytes, const packed_entries_file& of) noexcept {
     count_ = 0;
     if (bytes.size() < layout::header_bytes || std::to_integer<unsigned>(bytes[0]) != layout::version) return false;
@@ -84,7 +84,7 @@ class packed_entries {
   /// Returns the number of the last entry; numbers begin at 1. Entry n belongs to MCU n * every().
   std::int64_t last() const noexcept { return count_; }
 
-  /// Returns the position of an entry in the file. Numbers must not decrease from call to call.
+  /// Returns the position of an entry in the file. `number` must not be lower than in earlier calls.
   std::uint64_t position_bits(std::int64_t number) noexcept {
     for (; number_ < number; ++number_) {
       const auto at = layout::header_bytes * 8 + static_cast<std::size_t>(number_) * distance_bits_;
@@ -93,7 +93,7 @@ class packed_entries {
     return position_bits_;
   }
 
-  /// Returns an entry. Numbers must not decrease from call to call.
+  /// Returns an entry. `number` must not be lower than in earlier calls.
   jpeg_entry at(std::int64_t number) noexcept {
     const std::uint64_t position = position_bits(number);
     jpeg_entry e{.mcu = number * every_,
@@ -133,8 +133,8 @@ class packed_entries {
   std::array<int, 3> least_predictor_{};
 };
 
-/// Packs the entries of MCUs every, 2 * every, ..., which must be passed in this order. The result is empty if the file
-/// is larger than 4 GiB, or if a value exceeds the range of the layout.
+/// Packs the entries of the MCUs `every`, 2 * `every` and so on. The entries must be in this order. The result is empty
+/// if the file is larger than 4 GiB, or if a value exceeds the range of the layout.
 inline std::vector<std::byte> pack_entries(std::span<const jpeg_entry> entries, const packed_entries_file& of) {
   using layout = packed_entries_layout;
   constexpr std::uint64_t max_u32 = std::numeric_limits<std::uint32_t>::max();

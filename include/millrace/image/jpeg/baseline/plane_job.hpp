@@ -81,8 +81,8 @@ class plane_job {
       quantiser_[c] = dequantiser(header.component[c].quantiser);
       block_side_[c] = static_cast<std::size_t>(block_side(header, c, request.eighths));
     }
-    // This check precedes the allocation of memory for the pixels that the header declares. Each block has at least two
-    // bits.
+    // Each block has at least two bits. This check precedes the allocation of memory for the number of pixels that the
+    // header declares.
     const std::size_t blocks = static_cast<std::size_t>(region_.end_row) * static_cast<std::size_t>(region_.columns) *
                                stream_.slots().blocks_of_mcu();
     if (stream_.coded_bytes() * 4 < blocks) return jpeg_refusal::damaged;
@@ -134,7 +134,7 @@ class plane_job {
   }
 
   /// Jumps to the last entry at or before the next requested MCU, if that entry is ahead of the current position.
-  /// Returns false if the job has ended, because no more MCUs are requested or the file is damaged.
+  /// Returns false if no more MCUs are requested, or if the file is damaged. In both cases the job has ended.
   [[gnu::noinline]] bool skip_ahead() noexcept {
     const int row = row_ < region_.first_row ? region_.first_row : row_ + (column_ >= region_.end_column ? 1 : 0);
     if (row == region_.end_row) {

@@ -22,7 +22,7 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// Products of cosines times sqrt(2), with 13 fraction bits. Powers of two are omitted.
+/// Products of cosines and sqrt(2), without factors that are powers of two. The numbers have 13 fraction bits.
 struct reduced_factors {
   static constexpr int four_even_2 = 15137, four_even_6 = -6270, four_outer_1 = 20995, four_outer_3 = 7373,
                        four_outer_5 = -4926, four_outer_7 = -4176, four_inner_1 = 8697, four_inner_3 = -17799,

@@ -3,7 +3,7 @@
 //   mr::detail::scan_header h;
 //   const mr::jpeg_refusal why = mr::detail::read_scan_header(bytes, h);
 //   if (why != mr::jpeg_refusal::none) return why;             // libjpeg decodes it
-//   auto coded = bytes.subspan(h.data_offset_bytes);                   // of h.width x h.height pixels
+//   auto coded = bytes.subspan(h.data_offset_bytes);                   // codes h.width x h.height pixels
 //
 // Accepts 8-bit baseline or extended sequential Huffman coding with one interleaved scan of all components: gray, or
 // YCbCr with 4:4:4, 4:2:2, 4:4:0 or 4:2:0 sampling. Refuses all other files, and files about which libjpeg would warn.
@@ -22,8 +22,8 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// A Huffman code in the format of a DHT segment: the number of codes of each length from 1 to 16 bits, then their
-/// symbols.
+/// A Huffman code in the format of a DHT segment: the number of codes of each length from 1 to 16 bits, followed by the
+/// symbols of all codes.
 using code_bytes = std::span<const std::uint8_t>;
 
 struct scan_component {
@@ -37,7 +37,7 @@ struct scan_header {
   int width = 0, height = 0, components = 0;
   std::array<scan_component, 3> component{};
   unsigned restart_interval = 0;   // in MCUs (coding units); 0 without restart markers
-  int rows_together = 1;           // rows of MCUs that libjpeg decodes together, with one set of warnings
+  int rows_together = 1;           // rows of MCUs that libjpeg decodes at once
   std::size_t data_offset_bytes = 0;
 };
 

@@ -7,8 +7,9 @@
 //   // ... decode the segment
 //   slots.for_each_row(mcus, [](const mr::detail::row_of_pairs& r) { /* ... */ });    // for the inverse DCT
 //
-// The coefficients must be zero before each segment. lay_out() clears them. Afterwards the caller clears each row after
-// use, as the inverse DCTs do. A caller that stops in the middle of a segment must call lay_out() again.
+// The coefficients must be zero before each segment. lay_out() clears all coefficients. The caller must clear each row
+// after it is used; the inverse DCTs clear their input. A caller that stops in the middle of a segment must call
+// lay_out() again.
 // Threads: not thread-safe; one per job.
 #pragma once
 
@@ -23,13 +24,13 @@
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 constexpr std::size_t stored_blocks = 24, skipped_blocks = 96, max_mcu_blocks = 6;
-/// The DC coefficient has at most 27 bits, and each of the 63 AC coefficients at most 26.
+/// The maximum size of a coded block: 27 bits for the DC coefficient, and 26 bits for each of the 63 AC coefficients.
 constexpr std::size_t max_block_bytes = 209;
 
 /// One block row of a component in a segment. Adjacent blocks are stored in pairs.
 struct row_of_pairs {
   std::size_t component;
-  int block_row;   // row within the component's blocks of the segment
+  int block_row;   // index among the component's rows in the segment
   std::size_t count;
   std::int16_t* coefficients;   // coefficients of the first pair; the next pairs follow
 };
@@ -101,8 +102,8 @@ class segment_slots {
     return std::span(blocks_of_[component]).first(mcus * static_cast<std::size_t>(s.horizontal * s.vertical));
   }
 
-  /// Calls use(row_of_pairs) for each row of blocks of the first `mcus` stored MCUs. If the last block has no neighbor,
-  /// its pair contains a block of zeros.
+  /// Calls use(row_of_pairs) for each row of blocks of the first `mcus` stored MCUs. If a row has an odd number of
+  /// blocks, its last pair contains a block of zeros.
   template <class Use>
   void for_each_row(std::size_t mcus, const Use& use) const {
     for (std::size_t c = 0; c < components_; ++c)

@@ -4,12 +4,12 @@
 //   mr::detail::unstuffer u;
 //   u.begin(file, scan_begin, memory);           // memory: a byte_memory, which may grow
 //   u.reach(from, bytes);                        // until at least `bytes` copied bytes follow `from`
-//   const std::uint8_t* end = u.end();           // of the copied bytes; u.ended() if the interval is complete
+//   const std::uint8_t* end = u.end();           // the end of the copied bytes
 //   bool begun = u.next_interval(number);        // skips the marker RSTn; false if it is missing
 //   u.seek(from);                                // or: continues at another byte of the file
 //
 // A decoder may read `slack_bytes` bytes beyond the copied bytes. Their values are undefined. If the decoder's position
-// is beyond end(), it has used such bytes.
+// is beyond end(), the decoder has used undefined bytes.
 // Errors: none. Lifetime: the file must outlive the object. Threads: one thread at a time.
 // Source: ITU-T T.81 F.1.2.3, B.2.1.
 #pragma once
@@ -62,7 +62,7 @@ class unstuffer {
   const std::uint8_t* begin_of_interval() const noexcept { return start_; }
   const std::uint8_t* end() const noexcept { return to_; }
   bool ended() const noexcept { return ended_; }
-  /// Returns whether a marker ended the interval, not the end of the file.
+  /// Returns whether the interval ended at a marker. Returns false if the interval ended at the end of the file.
   bool at_marker() const noexcept { return at_marker_; }
   /// Returns the current position in the file. If a marker ended the interval, this is the position of the marker.
   const std::uint8_t* position() const noexcept { return from_; }
@@ -146,7 +146,7 @@ class unstuffer {
 
   /// Must be called at a 0xff byte. Copies the byte, or ends the interval.
   void copy_escape() noexcept {
-    // Fill bytes (0xff) are not a marker yet. They may extend to the file's end, about which libjpeg warns.
+    // A second 0xff is a fill byte, not a marker. libjpeg warns if fill bytes extend to the end of the file.
     if (file_end_ - from_ < 2 || from_[1] == 0xff) return finish(false);
     if (from_[1] != 0) return finish(true);
     *to_++ = 0xff;

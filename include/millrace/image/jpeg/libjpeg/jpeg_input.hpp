@@ -63,7 +63,7 @@ class jpeg_input {
   void abandon() noexcept { jpeg_abort_decompress(&info_); }
 
  protected:
-  /// `damage_hint` is a string literal. Errors that report damage append it to their hint "Fetch the file again".
+  /// `damage_hint` is a string literal. It is appended to the hint "Fetch the file again" of errors that report damage.
   explicit jpeg_input(const char* damage_hint) noexcept : damage_hint_(damage_hint) {}
   ~jpeg_input() { jpeg_destroy_decompress(&info_); }
 
@@ -72,7 +72,7 @@ class jpeg_input {
     damaged_ = reads_end_ = false;
     begins_with_marker_ = data.size() > 2 && data[2] == std::byte{0xff};
     progress_.max_scans = limits.max_scans;
-    // libjpeg retains the tables of a file. It would use them for the next file if that file does not define tables.
+    // libjpeg retains the tables of a file, and would use them for a next file that does not define tables.
     jpeg_destroy_decompress(&info_);
     if (!create())
       throw io_error("libjpeg could not be started: " + printable(text()), "Free memory", {.stage = "jpeg"});

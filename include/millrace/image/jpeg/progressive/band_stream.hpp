@@ -7,8 +7,8 @@
 // An AC scan contains bits of a band. A band is a range of coefficients, without the first one (DC). The decoder stores
 // the coefficients of blocks within the requested region. For every block, it stores the set of nonzero coefficients
 // (coefficient_set.hpp), because refinement scans require this set. A refinement scan contains one correction bit for
-// each coefficient that is already nonzero. Arbitrary bits are accepted. After each block, the decoder checks that the
-// position is not beyond `end_bit`.
+// each coefficient that is already nonzero. Invalid bits cannot corrupt memory. After each block, the decoder checks
+// that the position is not beyond `end_bit`.
 // Threads: any; calls share no state. Source: ITU-T T.81 G.1.2.2 and G.1.2.3. The use of sets instead of loops is the
 // author's own method.
 #pragma once
@@ -140,7 +140,7 @@ struct block_run {
 struct band_stream {
   const band_table* table = nullptr;
   unsigned first = 1, last = 63, low = 0;
-  std::uintptr_t bit = 0, end_bit = 0;   // where the next symbol begins, and where the data ends
+  std::uintptr_t bit = 0, end_bit = 0;   // positions of the next symbol and of the data's end
   std::uint32_t blocks_passed = 0;       // number of following blocks without a symbol
 
   /// Returns the number of blocks without further symbols: the current block and its successors.
@@ -172,7 +172,7 @@ MILLRACE_ALWAYS_INLINE inline bool decode_first(band_stream& stream, const block
     unsigned k = first;
     do {
       const band_entry* e = &table[window];
-      window = window_at(bit);   // the address of the lookup is needed first
+      window = window_at(bit);   // after the address of the lookup is computed
       band_entry rare;
       if (__builtin_expect(e->kind > band_entry::coefficient, 0)) {
         if (e->kind == band_entry::long_word) {
@@ -261,7 +261,7 @@ MILLRACE_ALWAYS_INLINE inline bool decode_refinement(band_stream& stream, const 
         const unsigned count = size_of(passed);
         pending ^= passed;
         if constexpr (store) {
-          // If the entry is only a run of zeros, this writes a zero over a zero.
+          // If the entry is only a run of zeros, this statement overwrites a zero with a zero.
           block[coefficient_order[first_of(place)]] = static_cast<std::int16_t>(value_of(window, e) * one);
           corrected |= Sets::spread(bits_at(bit + e.bits, count), passed);
         }

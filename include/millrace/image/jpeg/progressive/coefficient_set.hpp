@@ -4,7 +4,7 @@
 //   mr::detail::coefficient_set zeros = mr::detail::band_of(1, 63);     // coefficients 1 to 63
 //   auto place = sets::nth_last(zeros, 58);                             // the set of coefficient 5 alone
 //   unsigned k = mr::detail::first_of(place);                           // 5
-//   auto third = sets::spread(0b10, mr::detail::before(zeros, place));  // the last but one of 1 to 4
+//   auto third = sets::spread(0b10, mr::detail::before(zeros, place));  // the set of coefficient 3 alone
 //
 // Bit 63 - k represents coefficient k, so that coefficients have the same order as bits of the stream.
 // Threads: pure functions; any thread.

@@ -4,8 +4,8 @@
 //   mr::detail::coefficient_store store;                          // reused for all images
 //   store.lay_out(header, region);
 //   std::int16_t* dc = store.block(c, row, column);               // null outside the region
-//   mr::detail::block_run run = store.run(c, row, from, to);      // adjacent; all within the region or none
-//   store.for_each_row([](const mr::detail::stored_row& r) { /* ... */ });   // for the inverse DCT, which clears them
+//   mr::detail::block_run run = store.run(c, row, from, to);      // adjacent blocks
+//   store.for_each_row([](const mr::detail::stored_row& r) { /* ... */ });   // for the inverse DCT
 //   store.mark_zeroed();                                          // declares that all coefficients are zeros
 //
 // Rows and columns count a component's blocks in the full image, padded to complete MCUs (coding units).

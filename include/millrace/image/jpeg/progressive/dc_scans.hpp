@@ -1,6 +1,6 @@
-// Decodes the DC scans of a progressive JPEG. The DC coefficient is the first coefficient of a block. A DC scan
-// contains either the first bits of these coefficients, as differences from the previous block, or one more bit of
-// each.
+// Decodes the DC scans of a progressive JPEG. The DC coefficient is the first coefficient of a block. There are two
+// kinds of DC scans. The first scan contains the first bits of the coefficients, as differences from the previous
+// block. A later scan contains one more bit of each coefficient.
 //
 //   const mr::detail::scan_grid grid(header, scan);
 //   mr::detail::dc_scan dc(scan, grid, codes, store);            // codes: one for each component of the scan
@@ -27,7 +27,7 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 /// the blocks of the component, without padding.
 struct scan_grid {
   std::size_t columns = 0, rows = 0;
-  std::array<std::size_t, 3> across{}, down{};   // blocks of each component of the scan in an MCU
+  std::array<std::size_t, 3> across{}, down{};   // blocks in an MCU, for each component of the scan
 
   scan_grid() = default;
   scan_grid(const scan_header& h, const progressive_scan& scan) noexcept {
@@ -71,7 +71,8 @@ class dc_scan {
   }
 
  private:
-  /// Calls use(component of the scan, block) for each block; block is null outside the region.
+  /// Calls use(component, block) for each block. `component` is an index in the scan. `block` is null outside the
+  /// region.
   template <class Use>
   bool for_each_block(std::size_t row, std::size_t from, std::size_t to, const Use& use) {
     struct block_row {

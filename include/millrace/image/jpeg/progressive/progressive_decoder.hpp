@@ -1,12 +1,13 @@
-// Decodes progressive JPEGs to planes, bit for bit like libjpeg-turbo and several times as fast, or refuses them.
+// Decodes progressive JPEGs to planes. The result is bit-identical to libjpeg-turbo, and decoding is several times as
+// fast.
 //
 //   auto& decoder = scratch.get<mr::detail::progressive_decoder>();
 //   mr::detail::jpeg_planes_result result = decoder.decode(request);            // see jpeg_planes.hpp
 //   if (result) use(result.planes); else by_libjpeg(request, result.refusal);   // `refusal` is the reason
 //
 // The decoder decodes all scans of the full image, as libjpeg does before it returns the first row. Therefore both
-// detect the same damage. Coefficients are stored and transformed only for the requested region. The decoder refuses
-// three kinds of files, which libjpeg must then decode:
+// decoders detect the same damage. Coefficients are stored and transformed only for the requested region. The decoder
+// refuses three kinds of files; libjpeg must decode these files:
 // - files for which libjpeg might warn or produce another value, as in plane_job.hpp
 // - files whose scans omit bits of coefficients, because libjpeg smooths such images
 // - files that exceed the request's limits for scans or for memory

@@ -30,7 +30,7 @@ struct progressive_scan {
   std::array<std::size_t, 3> component{};   // indices in the frame, ascending
   unsigned first = 0, last = 0;             // coefficients, in zigzag order; 0 and 0 for a DC scan
   unsigned low = 0;                         // position of the lowest bit that this scan contains
-  bool refines = false;                     // whether the scan contains only this bit
+  bool refines = false;                     // whether the scan contains only the bit `low`
   std::array<code_bytes, 3> dc{};           // codes of the scan's components; empty if not used
   code_bytes ac{};
   unsigned restart_interval = 0;   // in MCUs (coding units); 0 without restart markers
