@@ -1,4 +1,4 @@
-// Converts batches to and from DLPack. Tensor libraries share memory through this struct, without a copy.
+// Converts batches to and from DLPack, the struct through which tensor libraries share memory without a copy.
 //
 //   #include <millrace/adapt/dlpack.hpp>
 //   auto [pixels, labels] = mr::to_dlpack(std::move(b), {.stream = s});       // one dlpack_tensor for each column
@@ -8,8 +8,9 @@
 // Opt-in. No header of DLPack is needed. dlpack_tensor converts from and to the DLManagedTensor* of any copy of
 // dlpack.h, such as <ATen/dlpack.h>.
 // Export: tensors are row-major, with strides. A ragged column becomes two tensors: the values, and the lengths, sizes
-// or offsets. The tensors own the batch. The slot (memory) of the batch is released when its last tensor is destroyed
-// (tensors/shared_batch.hpp). If a training loop keeps tensors of all slots, it does not receive another batch.
+// or offsets. The tensors own the batch. When the last tensor of a batch is destroyed, the slot (memory) of the batch
+// is released (tensors/shared_batch.hpp). If a training loop keeps tensors of all slots, it does not receive another
+// batch.
 // Import: the tensor must be row-major, with the given element type and rank, on the host or on a GPU. Your work on a
 // GPU tensor must wait for the stream that wrote the tensor.
 // Errors: setup_error if the tensor's type, rank, device or layout is wrong; the tensor's deleter is called first.
@@ -60,7 +61,7 @@ struct dlpack_pointer {
 class dlpack_tensor {
  public:
   dlpack_tensor() = default;
-  /// Becomes the owner of a tensor. The type may be the DLManagedTensor of any copy of dlpack.h.
+  /// Becomes the owner of a tensor. `Managed` may be the DLManagedTensor of any copy of dlpack.h.
   template <detail::dlpack_struct Managed>
   explicit dlpack_tensor(Managed* tensor) noexcept : tensor_(reinterpret_cast<dlpack_managed*>(tensor)) {}
 
@@ -76,7 +77,7 @@ class dlpack_tensor {
 
  private:
   struct call_deleter {
-#ifdef __clang__   // another library's deleter has a different function type
+#ifdef __clang__   // clang's sanitizer reports deleters of other libraries, whose function type differs
     __attribute__((no_sanitize("function")))
 #endif
     void
@@ -113,7 +114,7 @@ inline bool is_row_major(const dlpack_view& t) noexcept {
 
 }   // namespace detail
 
-/// Owns a tensor of another library. A member that becomes a column of a batch may have this type.
+/// Owns a tensor of another library. A member of this type can be a column of a batch.
 template <detail::tensor_element T, std::size_t N>
 class dlpack_array {
  public:
@@ -161,7 +162,7 @@ dlpack_array<T, N> from_dlpack(dlpack_tensor tensor) {
 
 /// Returns a std::array of tensors, one for each column in the order of batch<...>. A ragged column has two tensors:
 /// the values, and the lengths, sizes or offsets. If rows are mixed (mixup, cutmix), two more tensors follow: label_b
-/// and lambda. Throws setup_error if the batch is empty, and the errors of also_used_on().
+/// and lambda. Throws setup_error if the batch is empty. Throws the errors of also_used_on().
 template <detail::owned_batch Batch>
 auto to_dlpack(Batch&& b, const consumer_options& consumer = {}) {
   const auto shared = detail::share(std::move(b), consumer);

@@ -9,19 +9,19 @@
 // Opt-in: needs libmicrohttpd (libmicrohttpd-dev). The trainer uses adapt/feeders.hpp.
 // A feeder has no state, no rank and no model. You may start any number of feeders, and stop them at any time. The
 // trainer computes each row that no feeder sends. Order, digest and resume points do not depend on feeders. The feeder
-// reads the same shards as the trainer. Its rows are used only if program, flow, data set, seed, ranks and columns are
-// the same. If the trainer's run differs, the feeder responds with status 409 and its own identity.
+// reads the same shards as the trainer. Program, flow, data set, seed, number of ranks and columns must be the same on
+// both. If one of them differs, the feeder responds with status 409 and its own identity.
 // Requests: GET /v1/RUN/hello and /v1/RUN/rows/... (adapt/feeders/row_protocol.hpp), /metrics for Prometheus, and
 // /healthz, which needs no token. The feeder processes at most max_requests requests at a time, and refuses others with
 // status 429. A client that does not receive its answer within `patience` is disconnected.
 // After SIGTERM or SIGINT, the feeder completes the requests in progress and refuses others with status 503. After
-// that, feed_rows() returns. Call feed_rows() on the main thread, before other threads start. If a thread that was
-// started earlier receives the signal (for example a thread of mr::remote()), the process ends.
-// Errors: setup_error for rows that cannot be computed separately (streams without an index, pack, bucket, mix_rows),
-// for missing shards, and for an address outside of the loopback interface without a token. io_error if the address is
+// that, feed_rows() returns. Call feed_rows() on the main thread, before other threads start. An earlier thread, such
+// as a thread of mr::remote(), could receive the signal, which would end the process.
+// Errors: setup_error if rows cannot be computed separately (streams without an index, pack, bucket, mix_rows), or if
+// shards are missing. setup_error if `listen` is not a loopback address and no token is set. io_error if the address is
 // in use. If a sample has an error, the feeder reports the error to the trainer, which computes the row again.
-// Threads: the workers call the callables of the flow concurrently, as in a session. Callables with `.blocking` also
-// run on the workers, which then wait. If the flow has such callables, set session.threads to a larger number.
+// Threads: the workers call the callables of the flow concurrently, as in a session. Callables with `.blocking` run on
+// the same workers and block them. If the flow has such callables, set session.threads to a larger number.
 // Memory: 4 MiB for each request in progress.
 #pragma once
 
@@ -54,13 +54,13 @@ class stop_signals {
     ::pthread_sigmask(SIG_BLOCK, &signals_, &before_);
   }
   ~stop_signals() {
-    while (wait_at_most(0)) {}   // repeated signals would end the process
+    while (wait_at_most(0)) {}   // a pending signal would end the process when signals are unblocked
     ::pthread_sigmask(SIG_SETMASK, &before_, nullptr);
   }
   stop_signals(const stop_signals&) = delete;
   stop_signals& operator=(const stop_signals&) = delete;
 
-  /// Returns whether a signal has arrived, after at most `milliseconds`.
+  /// Waits for a signal for at most `milliseconds`. Returns whether a signal has arrived.
   bool wait_at_most(int milliseconds) const noexcept {
     const timespec time{.tv_sec = milliseconds / 1'000, .tv_nsec = milliseconds % 1'000 * 1'000'000L};
     return ::sigtimedwait(&signals_, nullptr, &time) > 0;

@@ -8,14 +8,14 @@
 //   std::puts(mr::to_text(feeders->statistics()).c_str());
 //
 // Opt-in: needs libcurl (libcurl4-openssl-dev).
-// The workers of the session claim rows first (row_storage.hpp). Feeders compute the other rows. If a request fails,
-// its rows are requested from another feeder. If a request is late, its rows are also requested from a second feeder.
-// Without feeders, the workers compute all rows. Host names are resolved every 10 s. Each of their addresses is a
-// feeder. A feeder that was lost is used again when it returns.
+// The session assigns rows to its own workers first (row_storage.hpp). Feeders compute the other rows. If a request
+// fails, its rows are requested from another feeder. If a request is late, its rows are also requested from a second
+// feeder. Without feeders, the workers compute all rows. Host names are resolved every 10 s. Each address of a host is
+// a feeder. A feeder that was lost is used again when it returns.
 // Errors: setup_error for invalid options. A feeder refuses the run if its program, flow, data set, seed, layout of
-// rows or token differs; one notice for each host reports this. A notice also reports the loss of the last feeder.
-// Responses are untrusted: each size is checked before it is used. Feeders receive the token, positions and a hash of
-// the run, but no keys of object stores. Without https://, the token is not encrypted.
+// rows or token differs. Each host that refuses is reported by one notice. Another notice reports the loss of the last
+// feeder. Responses are untrusted: each size is checked before it is used. Feeders receive the token, positions and a
+// hash of the run, but no keys of object stores. Without https://, the token is not encrypted.
 // Threads: any thread. One thread transfers rows, and one resolves names. Both start with the session. Lifetime: a
 // storage can be used by only one run. Cost: a copy and a checksum for each row.
 #pragma once

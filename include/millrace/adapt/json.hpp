@@ -14,11 +14,12 @@
 //   }
 //
 // Opt-in: needs simdjson (libsimdjson-dev).
-// Strings are UTF-8, and escape sequences are decoded. An integer is a JSON number without fraction or exponent, in the
-// range of its type. A float is any number in the range of its type, rounded. The words NaN, Infinity and -Infinity are
-// accepted, too, because Python's json.dumps() writes them. A bool is true or false. Arrays must be rectangular. Their
-// nesting depth is the rank of the tensor or ragged row.
-// Errors: data_error for a text that is not exactly one JSON document, for a missing field, and for a value of another
+// Strings are UTF-8, and escape sequences are decoded. For an integer type, the value is a JSON number without fraction
+// or exponent, in the range of the type. For a floating-point type, the value is any number in the range of the type,
+// and is rounded. The words NaN, Infinity and -Infinity are also accepted as floating-point numbers, because Python's
+// json.dumps() writes them. A bool is true or false. Arrays must be rectangular. The nesting depth of an array is the
+// rank of the tensor or ragged row.
+// Errors: data_error if the text is not exactly one JSON document, if the field is missing, or if the value has a wrong
 // type, range or shape. The error contains the actual and the expected value. The flow adds file and line.
 // Threads: any number of threads at the same time. Each worker has its own parser.
 #pragma once
@@ -62,7 +63,7 @@ namespace detail {
 
 struct no_json_options {};
 
-/// Describes the conversion of a JSON value to a T. The rank is 0 unless the value is an array.
+/// Describes the conversion of a JSON value to a T. `rank` is the nesting depth of arrays in the value, or 0.
 template <class T>
 struct json_kind;
 template <>
@@ -127,8 +128,8 @@ std::string json_expectation() {
   else return "a number in the range of " + std::string(dtype_name<T>());
 }
 
-/// A word that Python's json.dumps() writes for a number, but that is not JSON, for example NaN. Before parsing, the
-/// word is replaced by a special string.
+/// A word that Python's json.dumps() writes for a number, such as NaN. The word is not JSON. Before parsing, it is
+/// replaced by a special string.
 struct json_constant {
   std::string_view word;
   double value;
@@ -161,7 +162,7 @@ inline std::string with_constants_as_strings(std::string_view document) {
     const json_constant* constant = nullptr;
     for (const json_constant& one : json_constants)
       if (!constant && document.substr(at).starts_with(one.word)) constant = &one;
-    if (constant) {   // before a colon, the word is a member name without quotes, which is an error
+    if (constant) {   // a word before a colon is a member name without quotes, which is an error
       const std::size_t next = document.find_first_not_of(" \t\r\n", at + constant->word.size());
       if (next != std::string_view::npos && document[next] == ':') constant = nullptr;
     }
@@ -176,7 +177,7 @@ inline std::string with_constants_as_strings(std::string_view document) {
   return has_some ? out : std::string();
 }
 
-/// Converts a value. Returns false if it has another type or is out of range.
+/// Converts a value. Returns false if the value has another type or is out of range.
 template <class T>
 bool read_json(const simdjson::dom::element& from, T& to) {
   if constexpr (std::is_same_v<T, std::string>) {
@@ -210,8 +211,8 @@ bool read_json(const simdjson::dom::element& from, T& to) {
   return true;
 }
 
-/// The parser of a worker, with its last document. If several fields of a document are requested in succession, it is
-/// parsed once.
+/// The parser of a worker, and the last document. If several fields of a document are requested in succession, the
+/// document is parsed once.
 class json_document {
  public:
   /// Parses a document. Returns simdjson's error code instead of throwing it.

@@ -5,10 +5,10 @@
 //   cv::imwrite("first.png", mr::to_mat(b.get<&example::pixels>()[0]));
 //
 // Opt-in: needs OpenCV's core module.
-// Shape: [rows, columns, 3 or 1] u8. OpenCV stores three channels in the order B, G, R, and batches in the order R, G,
-// B. Therefore the copy into the batch reverses the channels.
-// Errors: data_error for a Mat that is empty, or that has another depth or number of channels. setup_error for a view
-// of GPU memory. Threads: the rules of cv::Mat, whose copies share their pixels.
+// Shape: [rows, columns, 3 or 1] u8. OpenCV stores three channels in the order B, G, R. Batches store them in the order
+// R, G, B. Therefore the copy into the batch reverses the channels.
+// Errors: data_error if a Mat is empty, is not 8-bit, or does not have 3 or 1 channels. setup_error for a view of GPU
+// memory. Threads: the rules of cv::Mat, whose copies share their pixels.
 #pragma once
 
 #include <millrace/base/error.hpp>
@@ -30,7 +30,8 @@ namespace millrace { inline namespace MILLRACE_ABI {
 
 namespace detail {
 
-/// Copies an image. Reverses the order of three channels. Both images must have the same size and type.
+/// Copies an image. If the image has three channels, reverses their order. Both images must have the same size and
+/// type.
 inline void copy_reversed(const cv::Mat& from, cv::Mat to) {
   if (from.channels() == 1) return from.copyTo(to);
   constexpr std::array<int, 6> pairs = {0, 2, 1, 1, 2, 0};
@@ -74,7 +75,7 @@ class mat_pixels {
 };
 
 /// Returns a copy of one image of a batch, [height, width, 3 or 1] u8. The channels of the Mat are B, G, R. Throws
-/// setup_error if the image has another number of channels or is in GPU memory.
+/// setup_error if the image does not have 3 or 1 channels, or is in GPU memory.
 template <class T>
   requires std::is_same_v<std::remove_const_t<T>, std::uint8_t>
 cv::Mat to_mat(const tensor_view<T, 3>& picture) {

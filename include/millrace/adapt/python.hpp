@@ -1,4 +1,5 @@
-// Creates a Python module from flows. Its functions create loaders, whose batches a training loop in Python receives.
+// Creates a Python module from flows. The module's functions create loaders, which deliver batches to a training loop
+// in Python.
 //
 //   struct options { std::string shards; std::size_t batch = 256; std::uint64_t seed = 0; };
 //   auto train(const options& o) {
@@ -17,9 +18,9 @@
 // Opt-in: needs CPython 3.10 or newer (python3-dev), and the package millrace in include/python. One module works with
 // every version of CPython and of PyTorch, because it uses only CPython's limited API and DLPack. Free-threaded builds
 // of CPython have no limited API and are not supported.
-// Arguments of a function: the members that are listed in loader<...>, with their names and default values. Their types
-// are bool, numbers, std::string, and std::vector and std::optional of these. Strings and lists at the front of the
-// list are required if their default is empty.
+// Arguments of a function: the members that are listed in loader<...>, with their names and default values. A member is
+// a bool, a number, a std::string, or a std::vector or std::optional of these types. The first arguments are required
+// if they are strings or vectors that are empty by default.
 // Batches are named tuples of tensors that share the memory of the batch. include/python describes epochs, resume, the
 // lifetime of batches, and exceptions.
 // Errors: errors of the session become Python exceptions with the same fields, such as millrace.DataError.

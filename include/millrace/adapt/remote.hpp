@@ -9,14 +9,14 @@
 // Opt-in: needs libcurl and OpenSSL's libcrypto (libcurl4-openssl-dev, libssl-dev).
 // The storage prefetches large ranges over persistent connections. If a response is interrupted, the next request
 // continues at the first missing byte. Failed requests are retried (remote_options::retry). If an object is replaced
-// during the run, reads throw an error with its name. Therefore bytes of two versions are never mixed. Certificates are
-// always verified. The proxy settings of the environment are used.
+// during the run, reads throw an error with the name of the object. Therefore bytes of two versions are never mixed.
+// Certificates are always verified. The proxy settings of the environment are used.
 // With .cache, all processes and runs of a machine fetch each object only once (io/cache/cached.hpp).
 // Globs and folders require a store that can list its objects: s3:// or gs://.
 // Errors: io_error with the server's message, the number of attempts and the time; setup_error for missing
 // credentials and invalid options.
-// Threads: any thread. A separate thread transfers the bytes. It starts when the first name is opened.
-// Lifetime: the state of the storage exists as long as a file is open.
+// Threads: any thread. A separate thread transfers the bytes. The thread starts when the first name is opened.
+// Lifetime: an open file keeps the state of the storage alive.
 #pragma once
 
 #if !__has_include(<curl/curl.h>)

@@ -8,7 +8,7 @@
 // decoding begins near the first frame of the crop. mr::wav() reads plain WAV files faster.
 // Errors: data_error with shard, key and stage "sndfile" if libsndfile cannot read the file, if the file ends early, or
 // if it exceeds a limit. Threads and lifetime: the rules of audio. Cost: the header is read when the plan is created,
-// and again when it is rendered. For MP3, libsndfile reads the complete file each time to determine its length.
+// and again when the plan is rendered. For MP3, libsndfile reads the complete file each time to determine its length.
 #pragma once
 
 #include <millrace/base/version.hpp>

@@ -3,8 +3,8 @@
 //   #include <millrace/adapt/soxr.hpp>                                  // link with -lsoxr
 //   mr::audio a = mr::wav(r["wav"]).mono().resample(16'000, mr::soxr()).random_crop(1.0, rng);
 //
-// Opt-in: needs libsoxr (libsoxr-dev). The samples are the same as those of soxr.resample() in Python, which librosa
-// uses, with the same quality. Their number is ceil(frames * rate / old rate).
+// Opt-in: needs libsoxr (libsoxr-dev). With the same quality, soxr.resample() in Python returns the same samples. The
+// number of samples is ceil(frames * rate / old rate).
 // Errors: io_error if libsoxr cannot allocate memory. Threads: any thread. Each call has its own resampler. Cost with
 // `high`: about 1 ms per second of audio at 44.1 kHz, and the computation of a filter for each file.
 #pragma once

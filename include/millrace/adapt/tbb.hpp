@@ -8,9 +8,9 @@
 // Workers: concurrency() is arena.max_concurrency(), the number of slots of the arena. Slots that are reserved for your
 // threads (by default one) run no workers. For example, task_arena(8) runs 7 workers concurrently, and task_arena(8, 0)
 // runs 8. An arena with one slot runs one worker.
-// Threads of the process: oneTBB starts one thread fewer than the machine has cores. oneTBB warns if an arena has more
-// slots than that. To allow more threads, create a tbb::global_control with a larger max_allowed_parallelism. Sessions
-// with an executor do not create a tbb::global_control.
+// Threads of the process: oneTBB starts one thread fewer than the machine has cores. If an arena has more slots than
+// these threads, oneTBB prints a warning. To allow more threads, create a tbb::global_control with a larger
+// max_allowed_parallelism. Sessions with an executor do not create a tbb::global_control.
 // While a worker waits for nested oneTBB work, its thread runs no other worker. oneTBB may change the order of tasks,
 // but batches do not depend on this order.
 // Errors and threads: the rules of executor (run/executor.hpp). Lifetime: the arena must outlive the sessions. You need

@@ -13,7 +13,7 @@
 // exists. This also applies after the end of the session. A list of tensors, or the autograd graph of a stored loss,
 // keeps slots in use.
 // If all slots are in use, next() throws an error. If other threads own the tensors, set
-// session_options{.leases_released_by_other_threads}. Then next() waits for a slot instead.
+// session_options{.leases_released_by_other_threads}. With this option, next() waits for a slot.
 // Tensors have the shapes and types of the columns. Exception: u16, u32 and u64 become signed types with the same bits,
 // because torch cannot compute with these unsigned types.
 // On a GPU, the tensors can be used in the stream of to_device(), which is torch's default stream unless you set

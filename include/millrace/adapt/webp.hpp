@@ -8,9 +8,8 @@
 // Supports lossy and lossless files with one image. By default, alpha is omitted, and the pixels are identical to those
 // of Pillow's convert("RGB"). If a background is set, the image is composited over it. mr::rgba_picture keeps alpha.
 // libwebp decodes all rows up to the end of the crop, but converts only the pixels of the crop.
-// Errors: data_error with shard, key and stage "webp" for bytes that are not a WebP file, for damage, and for an
-// animation. Damage after the last row of the crop can remain undetected. Threads: the rules of picture. Format: RFC
-// 9649.
+// Errors: data_error with shard, key and stage "webp" if the file is not a WebP file, is damaged, or is an animation.
+// Damage after the last row of the crop can remain undetected. Threads: the rules of picture. Format: RFC 9649.
 #pragma once
 
 #if !__has_include(<webp/decode.h>)
@@ -66,7 +65,7 @@ inline const std::uint8_t* data_of(std::span<const std::byte> file) noexcept {
   }
 }
 
-/// Calls `visit` with the name and the payload of each complete chunk of the file, until it returns true.
+/// Calls `visit` with the name and the payload of each complete chunk of the file, until `visit` returns true.
 template <class Visit>
 void for_each_chunk(std::span<const std::byte> file, const Visit& visit) {
   const auto number = [&](std::size_t at) {
@@ -87,7 +86,7 @@ inline int orientation_of(std::span<const std::byte> file) {
   int orientation = 1;
   for_each_chunk(file, [&](std::string_view name, std::span<const std::byte> payload) {
     if (name != "EXIF") return false;
-    constexpr std::size_t mark_bytes = 6;   // some writers put JPEG's mark before the TIFF header
+    constexpr std::size_t mark_bytes = 6;   // some writers put the Exif mark of JPEG before the TIFF header
     const bool marked = payload.size() >= mark_bytes && std::memcmp(payload.data(), "Exif\0\0", mark_bytes) == 0;
     const int value = tiff_orientation(marked ? payload.subspan(mark_bytes) : payload);
     if (value != 0) orientation = value;
@@ -96,7 +95,7 @@ inline int orientation_of(std::span<const std::byte> file) {
   return orientation;
 }
 
-/// Returns the part of a lossy file without alpha, or a complete lossless file.
+/// Returns the chunk with the colors of a lossy file, without alpha. Returns all bytes of a lossless file.
 inline std::span<const std::byte> without_alpha(std::span<const std::byte> file) {
   std::span<const std::byte> image_bytes = file;
   for_each_chunk(file, [&](std::string_view name, std::span<const std::byte> payload) {
@@ -111,7 +110,7 @@ inline bool is_webp(std::span<const std::byte> file) noexcept {
   return file.size() >= 12 && std::memcmp(file.data(), "RIFF", 4) == 0 && std::memcmp(file.data() + 8, "WEBP", 4) == 0;
 }
 
-/// Decodes the complete crop of an image in start(), and returns its rows one by one.
+/// Decodes an image. start() decodes the complete crop, and next() returns the next row of the crop.
 class webp_rows final : public row_decoder {
  public:
   void open(const picture_job& job, bool with_alpha) override {
@@ -122,8 +121,8 @@ class webp_rows final : public row_decoder {
   }
 
   void start(const plane_box& box) override {
-    // libwebp interpolates chroma only within its crop. Therefore its crop is larger than the box, and its corner has
-    // even coordinates.
+    // libwebp interpolates chroma only within a crop. Therefore the crop for libwebp is larger than the box. The corner
+    // of the crop has even coordinates.
     constexpr std::size_t margin = 2;
     const auto before = [](std::size_t edge) { return edge < margin ? 0 : (edge - margin) / 2 * 2; };
     const std::size_t left = before(box.left), top = before(box.top);

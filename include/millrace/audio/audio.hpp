@@ -5,8 +5,8 @@
 //   a.frames(), a.rate(), a.seconds();      // of the result
 //   mr::tensor<float, 2> samples = a.samples();         // decodes now; a batch renders directly into its row instead
 //
-// Result: f32 [frames], one channel; a frame has one sample of each channel. Samples of integer files are in [-1, 1),
-// as in soundfile and torchaudio. For i16, several channels, or varying lengths, see audio_row.hpp.
+// Result: f32 [frames] of one channel. A frame consists of one sample of each channel. Samples of integer files are in
+// [-1, 1), as in soundfile and torchaudio. For i16, several channels, or varying lengths, see audio_row.hpp.
 // Each call returns a new plan. Except for rounding, the result is the same as if each call changed the samples
 // immediately, in the order of the calls. Nothing is decoded until the plan is rendered. Rendering decodes only the
 // frames that the result needs.
@@ -100,11 +100,11 @@ class audio {
   /// Selects a channel. Throws data_error if the audio has fewer channels.
   audio channel(std::size_t number) const;
 
-  /// Crops to `length` from the second `begin`. Throws data_error if the crop is not inside the audio.
+  /// Crops to `length`, beginning at the time `begin`. Throws data_error if the crop is not inside the audio.
   audio crop(audio_length begin, audio_length length) const;
-  /// Crops to `frames` frames from the frame `first`. Throws the error of crop().
+  /// Crops to `frames` frames, beginning at the frame with the number `first`. Throws the error of crop().
   audio crop_frames(std::size_t first, std::size_t frames) const;
-  /// Crops to `length` in the middle, rounded down to a frame. Throws the error of crop().
+  /// Crops to `length` in the middle. The number of the first frame is rounded down. Throws the error of crop().
   audio center_crop(audio_length length) const;
   /// Crops to `length` at a random frame; all positions are equally likely. Throws the error of crop().
   audio random_crop(audio_length length, rng& random) const;
@@ -112,16 +112,16 @@ class audio {
   audio pad(audio_length length) const;
 
   /// Amplifies by this number of decibels: 6.02 doubles the samples, -6.02 halves them. Samples of f32 are not limited;
-  /// i16 saturates. Throws setup_error unless the number is from -90 to 90.
+  /// samples of i16 saturate. Throws setup_error unless the number is from -90 to 90.
   audio gain(double decibels) const;
-  /// Amplifies by a random number of decibels in this range.
+  /// Amplifies by a random number of decibels from options.from_db to options.to_db.
   audio random_gain(rng& random, const random_gain_options& options = {}) const {
     return gain(random.uniform(options.from_db, options.to_db));
   }
 
-  /// Resamples to `rate` frames per second: ceil(frames * rate / old rate) frames. If the audio has this rate, returns
-  /// the same plan. Throws setup_error if the plan already changes the rate, and data_error if the result exceeds
-  /// audio_limits::max_frames. Cost: the cost of the resampler, see adapt/soxr.hpp.
+  /// Resamples to `rate` frames per second. The result has ceil(frames * rate / old rate) frames. If the audio already
+  /// has this rate, returns the same plan. Throws setup_error if the plan already changes the rate, and data_error if
+  /// the result exceeds audio_limits::max_frames. Cost: the cost of the resampler, see adapt/soxr.hpp.
   audio resample(std::uint32_t rate, const audio_resampler& with) const;
 
   /// Decodes into `row`, which has frames() * channels() elements; channels are interleaved. The bits depend only on

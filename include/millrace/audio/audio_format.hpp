@@ -44,7 +44,7 @@ struct resample_task {
 struct audio_resampler {
   void (*run)(const resample_task& task, unsigned quality, scratch& s) = nullptr;
   unsigned quality = 0;   ///< is passed to run()
-  /// The number of frames on each side that affect an output frame, at the lower of the two rates.
+  /// The number of frames before and after an output frame that affect this frame, at the lower of the two rates.
   std::size_t reach = 0;
 };
 
@@ -66,7 +66,7 @@ struct audio_format {
   void (*read)(const part& p, std::span<float> samples, scratch& s) = nullptr;
   /// Same as read(), but writes i16; null if this is not faster than a conversion from f32.
   void (*read_i16)(const part& p, std::span<std::int16_t> samples, scratch& s) = nullptr;
-  bool reads_parts = false;   ///< several short reads cost as much as one long read
+  bool reads_parts = false;   ///< whether several short reads cost only as much as one long read
 };
 
 /// An audio file whose header has been read.

@@ -3,8 +3,8 @@
 //   std::uint32_t checksum = mr::detail::crc32(data);
 //   std::uint32_t same = mr::detail::crc32(second_half, mr::detail::crc32(first_half));   // continues the first call
 //
-// If the processor supports them, uses carry-less multiplication (x86-64) or the CRC instruction of Armv8. On other
-// processors, uses tables. All methods return the same number. base/crc32c.hpp uses another polynomial.
+// Uses carry-less multiplication (x86-64) or the CRC instruction (Armv8) if the processor supports it, and tables
+// otherwise. All methods return the same number. base/crc32c.hpp uses another polynomial.
 // Threads: the functions are pure; any thread may call them. Errors: none.
 // Source: ISO/IEC 15948, annex D: polynomial 0x04C11DB7 in reflected form, initial value and final xor of all ones.
 #pragma once
@@ -27,10 +27,10 @@ class crc_tables {
   std::uint32_t operator()(std::span<const std::byte> data, std::uint32_t state) const noexcept;
 
  private:
-  std::array<std::array<std::uint32_t, 256>, 8> tables_{};   // table k: effect of a byte that k more bytes follow
+  std::array<std::array<std::uint32_t, 256>, 8> tables_{};   // table k: effect of a byte with k bytes after it
 };
 
-/// The version with tables, for every processor. `state` and the result are inner states.
+/// Computes CRC-32 by tables, on every processor. `state` and the result are inner states.
 std::uint32_t crc32_by_tables(std::span<const std::byte> data, std::uint32_t state) noexcept;
 
 /// Returns the checksum of `data`. If `before` is the checksum of preceding bytes, returns the checksum of these bytes

@@ -3,8 +3,8 @@
 //   std::uint32_t checksum = mr::crc32c(data);
 //   std::uint32_t same = mr::crc32c(second_half, mr::crc32c(first_half));   // continues where the first call ended
 //
-// If the processor supports it, uses the CRC instruction of SSE4.2 or Armv8. On other processors, uses tables. Both
-// methods return the same number.
+// Uses the CRC instruction of SSE4.2 or Armv8 if the processor supports it, and tables otherwise. Both methods return
+// the same number.
 // Threads: the functions are pure; any thread may call them. Errors: none.
 // Source: RFC 3720, section 12.1: polynomial 0x1EDC6F41 in reflected form, initial value and final xor of all ones.
 #pragma once
@@ -19,8 +19,8 @@ namespace millrace { inline namespace MILLRACE_ABI {
 
 namespace detail {
 
-/// The version with tables, for every processor. `state` and the result are inner states, that is, checksums before the
-/// final xor.
+/// Computes CRC-32C by tables, on every processor. `state` and the result are inner states, that is, checksums before
+/// the final xor.
 std::uint32_t crc32c_by_tables(std::span<const std::byte> data, std::uint32_t state) noexcept;
 
 }   // namespace detail

@@ -8,7 +8,8 @@
 //
 // There are five kinds. The kind determines who has to correct the problem:
 // - setup_error: the caller, because an option or a call is wrong.
-// - data_error: the producer of the data. If it is a late_data_error, samples delivered earlier may also be wrong.
+// - data_error: the producer of the data. After a late_data_error, samples that were delivered earlier may also be
+// wrong.
 // - io_error: the operator of the machine or its storage.
 // - stage_error: the author of a callable that threw an exception, which `cause()` returns.
 // - conservation_error: the author of the source or of Millrace, because samples were lost or delivered twice.
@@ -154,7 +155,7 @@ bool is_error_of_storage(const std::exception_ptr& failure) noexcept;
 /// line feeds and tabs), marks that change the text direction, and bytes that are not valid UTF-8 become \xNN.
 std::string printable_text(std::string_view text);
 
-/// Returns `failure`. If it is a late_data_error without suspect samples, sets them first.
+/// Returns `failure`. If `failure` is a late_data_error whose suspect samples are not set, this function sets them.
 std::exception_ptr with_suspects(std::exception_ptr failure, late_data_error::suspect_samples samples,
                                  std::uint64_t first = error_location::unknown, bool exact = true);
 

@@ -4,8 +4,8 @@
 //   if (kind != mr::detail::file_kind::unknown) fail("got " + std::string(name_of(kind)) + ", expected ...");
 //
 // Raw numbers must not be mistaken for another format. Therefore a signature counts only if random bytes hardly ever
-// match it. A short signature counts only if a plausible header follows. Text must have at least 32 printable bytes, or
-// at least 16 digits and separators. Its bytes must also vary as in a text. The signature of a tar archive is at offset
+// match it. A short signature counts only if a plausible header follows. A text must have at least 32 printable bytes,
+// or at least 16 digits and separators. The bytes of a text must also vary. The signature of a tar archive is at offset
 // 257. Therefore pass the first 1,024 bytes, or the complete file if it is shorter.
 // Errors: none. Threads: the functions are pure; any thread may call them. Cost: about 20 ns for data of an unknown
 // kind; no allocation.
@@ -21,7 +21,8 @@
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 // clang-format off
-/// A file format. `offset_table`: begins with a count and offsets, as do the shards of MosaicML (MDS) and litData.
+/// A file format. A file of the kind `offset_table` begins with a count and offsets, such as a shard of MosaicML (MDS)
+/// or litData.
 enum class file_kind : std::uint8_t {
   unknown,
   npy, llm_c, megatron_index,                                                // arrays of numbers
@@ -40,7 +41,7 @@ struct file_head {
   std::uint64_t file_bytes;           ///< size of the file
 };
 
-/// Returns the kind of a file; `unknown` if it is not recognized.
+/// Returns the kind of a file; `unknown` if the format is not recognized.
 file_kind kind_of_file(const file_head& file) noexcept;
 
 /// Returns the name of a kind with its article, such as "a gzip stream".

@@ -4,7 +4,8 @@
 //   const std::uint64_t three = mr::detail::fixed_exp2(bits);                   // 3 again, except for rounding
 //   const double cosine = mr::detail::cosine_of(0.25);                          // of an angle in radians
 //
-// The functions produce the same bits on every machine. Therefore random choices that depend on them are the same, too.
+// The functions produce the same bits on every machine. Therefore random choices that use these functions are also the
+// same on every machine.
 // Errors: none. Threads: pure functions; only one thread at a time may use an rng.
 #pragma once
 

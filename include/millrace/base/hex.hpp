@@ -2,8 +2,8 @@
 //
 //   std::string name = "train-" + mr::detail::hex(digest, 16);     // "train-00c0ffee00c0ffee"
 //
-// The highest digit is first. Digits above the requested number of digits are omitted. Errors: none. Threads: the
-// functions are pure; any thread may call them.
+// The highest digit is first. If the number has more digits than requested, the highest digits are omitted. Errors:
+// none. Threads: the functions are pure; any thread may call them.
 #pragma once
 
 #include <millrace/base/version.hpp>

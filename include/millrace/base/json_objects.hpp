@@ -47,7 +47,7 @@ class json_objects {
 
  private:
   static constexpr int max_depth = 64;
-  static constexpr std::size_t max_members = 1'000'000;   // limits memory: a short member needs 20 times its text
+  static constexpr std::size_t max_members = 1'000'000;   // a short member needs about 20 times the memory of its text
 
   [[noreturn]] void fail(const char* problem = "is not valid JSON here") const;
   void skip_blanks() noexcept { at_ = std::min(text_.find_first_not_of(" \t\r\n", at_), text_.size()); }

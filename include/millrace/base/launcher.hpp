@@ -5,11 +5,11 @@
 //   int gpu = mr::local_rank() % gpus;
 //
 // The list contains the variables of torchrun, Horovod, Open MPI, MVAPICH2, MPICH's hydra (also Intel MPI), IBM's
-// jsrun, Flux, HPE PALS and Slurm. One launcher may start another. The variables of both are then set, and those of the
-// inner launcher are correct. Therefore the list begins with the innermost launcher. Errors: none; item/world.hpp
-// checks the values. Threads: any thread may call local_rank(), but no thread may change the environment during the
-// call. Sources: the documentation of the launchers; for Flux, src/shell/task.c of flux-core; for PALS, its public
-// header pals.h and the user guides of Aurora.
+// jsrun, Flux, HPE PALS and Slurm. If one launcher starts another launcher, the variables of both are set, but only the
+// variables of the inner launcher are correct. Therefore the list begins with the innermost launcher. Errors: none;
+// item/world.hpp checks the values. Threads: any thread may call local_rank(), but no thread may change the environment
+// during the call. Sources: the documentation of the launchers; for Flux, src/shell/task.c of flux-core; for PALS, its
+// public header pals.h and the user guides of Aurora.
 #pragma once
 
 #include <millrace/base/version.hpp>
@@ -44,8 +44,7 @@ inline constexpr launcher launchers[] = {
     {"Slurm", "SLURM_PROCID", "SLURM_NTASKS", "SLURM_LOCALID", nullptr},
 };
 
-/// Parses the value of a variable. The text must consist of digits and be below 2^20; the result for any other text is
-/// -1.
+/// Parses the value of a variable. If the text is not a decimal number below 2^20, returns -1.
 constexpr int launcher_number(const char* text) noexcept {
   int number = text && *text != '\0' ? 0 : -1;
   for (; number >= 0 && *text != '\0'; ++text)

@@ -32,16 +32,16 @@ double cores_of_cpu_max(const std::string& text);
 /// "0::/user.slice/x" (cgroup v2, without a controller), "4:cpu,cpuacct:/x" (cgroup v1).
 std::string cgroup_path_in(const std::string& line, const std::string& controller);
 
-/// Returns the folders from a process's cgroup up to the root, because limits apply at every level. With the name of a
-/// controller, the folders belong to cgroup v1. `process` is a process number, or "self".
+/// Returns the folders from a process's cgroup up to the root, because limits apply at every level. If `controller` is
+/// empty, returns folders of cgroup v2, otherwise of cgroup v1. `process` is a process number, or "self".
 std::vector<std::string> cgroup_folders(const std::string& controller = "", const std::string& process = "self");
 
 void name_this_thread([[maybe_unused]] const char* name) noexcept;
 
 }   // namespace detail
 
-/// Returns the number of cores that this process may use, at least 1. This is the minimum of the number of cores in the
-/// affinity mask and the cgroup quota, rounded up.
+/// Returns the number of cores that this process may use, at least 1. This is the minimum of two numbers: the cores in
+/// the affinity mask, and the cgroup quota rounded up.
 unsigned usable_cores();
 
 namespace detail {
@@ -55,7 +55,7 @@ struct machine_view {
   unsigned machine_cores = 1;       ///< cores of the machine
   unsigned own_cores = 1;           ///< cores in the affinity mask
   unsigned parent_cores = 0;        ///< cores in the parent's affinity mask; 0 if unknown
-  bool parent_starts_all = false;   ///< whether the parent started all processes here, as torchrun does
+  bool parent_starts_all = false;   ///< whether the parent started all processes of this machine, as torchrun does
   double quota_cores = 0;           ///< quota of the cgroup; 0 without a quota
   bool quota_is_shared = true;      ///< whether the same quota applies to the parent
   std::size_t memory_bytes = 0;
@@ -71,10 +71,10 @@ struct machine_share {
   std::size_t memory_bytes = 0;
 };
 
-/// Divides the resources that `processes` share. Resources that the launcher has already divided are not divided again:
-/// the cores of an affinity mask smaller than the parent's, and the limits of a cgroup that does not contain the
-/// parent. A mask counts as shared if it is as large as the parent's and the parent started all processes. It also
-/// counts as shared if all masks together have more cores than the machine.
+/// Divides the resources that `processes` processes share. The limits of a cgroup are shared if the cgroup contains the
+/// parent. An affinity mask is not shared if it is smaller than the parent's mask. Any other mask is shared if it
+/// contains all cores, or if the parent started all processes. It is also shared if the masks of all processes together
+/// have more cores than the machine.
 machine_share divided(const machine_view& view, std::size_t processes) noexcept;
 
 /// Returns the share of this process if `processes` processes run on this machine.

@@ -38,7 +38,7 @@ enum class notice_kind : std::uint8_t {
   order,                ///< the order is less random or less even than the options suggest
   setting,              ///< an option has less effect than requested
   progress,             ///< a step before the first batch is slow
-  stall,                ///< no batch for session_options::stalls.after, or indexing has stopped
+  stall,                ///< no batch within session_options::stalls.after, or no progress of indexing
   missing_end_marker,   ///< a tar without an end marker, which may be truncated between two members
   damaged_sample,       ///< a damaged sample was replaced or masked
   lost_shard,           ///< the remaining samples of a shard were lost
@@ -94,8 +94,8 @@ static_assert(notice_texts.size() == static_cast<std::size_t>(notice_kind::log) 
 void print_notice(std::string_view text, std::string_view more = {}) noexcept;
 /// Returns whether stderr is a terminal.
 bool prints_to_terminal() noexcept;
-/// Prints a progress line to a terminal, which overwrites the previous progress line. The line printed with `last`
-/// remains.
+/// Prints a progress line to a terminal. Each line overwrites the previous line, except a line that was printed with
+/// `last`.
 void print_progress(std::string_view text, bool last) noexcept;
 
 /// The type of quiet.
@@ -110,10 +110,11 @@ struct quiet_notices {
 /// Returns the name of a kind, such as "lost shard".
 constexpr const char* text_of(notice_kind k) noexcept { return detail::notice_texts[static_cast<std::size_t>(k)]; }
 
-/// A value for all options `notice`. Prints warnings, losses and stalls to stderr, and drops other notices.
+/// A value for every option with the name `notice`. Prints warnings, losses and stalls to stderr, and drops other
+/// notices.
 inline constexpr detail::quiet_notices quiet{};
 
-/// The type of all options `notice`. Its value is a function, to which notices are passed, or `quiet`, or nothing.
+/// The type of every option with the name `notice`. A value is a function that receives the notices, or `quiet`.
 /// Without a value, all notices are printed to stderr.
 class notice_function {
  public:

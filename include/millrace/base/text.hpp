@@ -50,8 +50,8 @@ inline bool is_utf8(std::string_view text) noexcept { return utf8_prefix_bytes(t
 /// Replaces each byte that is not part of a well-formed sequence with U+FFFD. Does not change well-formed text.
 void clean_utf8(std::string& text);
 
-/// Returns the value of a text that consists of decimal digits; empty for any other text, and if the value exceeds 64
-/// bits.
+/// Returns the value of a text that consists of decimal digits. For any other text, and if the value exceeds 64 bits,
+/// returns an empty optional.
 std::optional<std::uint64_t> decimal_number(std::string_view text) noexcept;
 
 inline std::span<const std::byte> bytes_of(std::string_view text) noexcept {

@@ -1,4 +1,4 @@
-// Opens a text file of the C library that is closed at the end of the scope, even if an exception is thrown.
+// Opens a text file with the C library. The file is closed at the end of the scope, even if an exception is thrown.
 //
 //   if (const auto file = mr::detail::open_text("/proc/self/cgroup"))
 //     while (std::fgets(line, sizeof line, file.get())) use(line);

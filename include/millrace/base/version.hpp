@@ -5,11 +5,11 @@
 //
 // Every name is in MILLRACE_ABI, an inline namespace of `millrace`. The namespace differs between versions, between
 // builds with and without CUDA, and between layouts of the standard library's types. Therefore one program can contain
-// object files of different builds, and a call that passes a type of Millrace between them does not link. User code
-// contains only `millrace::`.
+// object files of different builds. A call between such files does not link if its arguments have types of Millrace.
+// User code contains only `millrace::`.
 #pragma once
 
-// After each of these errors, the include of a missing file ends the compilation.
+// After each #error below, the include of a missing file ends the compilation.
 #if defined __cplusplus && __cplusplus < 202002L
 #error "Millrace needs C++20: add -std=c++20 (CMake: cxx_std_20, Meson: cpp_std=c++20)"
 #include <the_compilation_ends_here>
@@ -37,15 +37,15 @@
 #define MILLRACE_INLINE inline
 #define MILLRACE_ABI_OF(features) v0_1##features
 #endif
-// Defines a function that runs rarely: once per session or shard, or for errors. In header-only mode, clang++ optimizes
-// it for size. Otherwise the inlined functions of strings and containers would be a tenth of a user's compile time.
+// Marks a function that runs rarely: once per session or shard, or for errors. In header-only mode, clang++ optimizes
+// these functions for size, which reduces a user's compile time by a tenth.
 #if defined __clang__ && !defined MILLRACE_COMPILED
 #define MILLRACE_RARE MILLRACE_INLINE __attribute__((minsize))
 #else
 #define MILLRACE_RARE MILLRACE_INLINE
 #endif
-// The macros below change the layout of the standard library's strings and containers. If the namespace did not depend
-// on them, files with different layouts would link, and the program would crash.
+// The macros that are tested below change the layout of strings and containers of the standard library. If the
+// namespace did not depend on these macros, files with different layouts would link, and the program would crash.
 #if defined _LIBCPP_VERSION
 #define MILLRACE_ABI_LIBRARY _libcxx
 #elif defined _GLIBCXX_DEBUG && _GLIBCXX_USE_CXX11_ABI

@@ -4,8 +4,8 @@
 //   for (auto& b : run) train_step(b.get<&example::pixels>(), b.get<&example::label>(), b.stream());
 //
 // A batch is move-only. Its destructor releases the slot (the batch's memory). The slot is reused after the stream of
-// to_device and the streams passed to also_used_on() have finished with the batch. A batch that was moved out of the
-// loop stays valid until its destruction. Any thread may destroy a batch, even after the end of its session.
+// to_device and the streams passed to also_used_on() have completed their work on the batch. A batch that was moved out
+// of the loop stays valid until its destruction. Any thread may destroy a batch, even after the end of its session.
 // Errors: members that access the batch throw setup_error after the batch was released or moved from. Errors of the
 // device are reported as io_error.
 // Threads: only one thread at a time may use a batch. Lifetime: views and keys are valid until release().
@@ -79,7 +79,7 @@ class batch_of : public batch_lease {
   /// Throws setup_error in the same cases as valid().
   tensor_view<const std::uint8_t, 1> replaced() const { return flags(places::row_flags::replaced); }
 
-  /// Returns whether the batch has valid() and replaced().
+  /// Returns whether the batch has the flags that valid() and replaced() return.
   bool has_flags() const { return places_.flags_view(places::row_flags::valid, where("has_flags()")).has_value(); }
 
   /// Copies a view of this batch to host memory and returns the copy. The batch may be on any device. Use this function

@@ -48,10 +48,10 @@ class batch_lease {
     if (had_batch_ && !from_) throw_empty("size()");
     return meta_.rows + meta_.extent.padding_rows;
   }
-  /// Returns the total number of rows of all ranks in this step. Divide by it to compute a mean over all ranks. The
-  /// number is never 0. Masked rows of damaged samples count; padding rows of batch({.pad_last = true}) do not. Ranks
-  /// may have different numbers of rows in a short last batch. Throws setup_error after bucket() on several ranks,
-  /// because the number is then unknown.
+  /// Returns the total number of rows of all ranks in this step. Divide by this number to compute a mean over all
+  /// ranks. The number is never 0. Masked rows of damaged samples count; padding rows of batch({.pad_last = true}) do
+  /// not. Ranks may have different numbers of rows in a short last batch. Throws setup_error after bucket() on several
+  /// ranks, because the number is then unknown.
   std::size_t global_size() const;
   /// Returns the number of the epoch, from 0.
   std::uint64_t epoch() const { return checked("epoch()").meta_.epoch; }
@@ -70,8 +70,8 @@ class batch_lease {
   std::size_t slot() const { return checked("slot()").meta_.slot; }
 
   /// Declares that another stream also uses this batch. Later work in `stream` waits until the batch has arrived. The
-  /// slot is not overwritten before `stream` has finished with the batch. Throws setup_error if the batch was released,
-  /// or is used on too many streams.
+  /// slot is not overwritten before `stream` has completed its work on the batch. Throws setup_error if the batch was
+  /// released, or is used on too many streams.
   void also_used_on(stream_view stream);
 
   /// Releases the slot. Afterwards, the views and keys of this batch are no longer valid.

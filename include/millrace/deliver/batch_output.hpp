@@ -47,7 +47,7 @@ class batch_output : public pipeline_node {
   virtual void used_on(std::size_t slot, stream_view stream) = 0;
   /// Frees a leased slot after all streams in `used_on` have completed their work on the slot.
   virtual void release(std::size_t slot, std::span<const stream_view> used_on) noexcept = 0;
-  /// Returns whether the next batch cannot arrive until a lease is released. `batch` is its number.
+  /// Returns whether batch number `batch`, the next batch, cannot arrive until a lease is released.
   virtual bool waits_for_lease(std::uint64_t batch) const = 0;
   /// Returns the number of slots that can be leased.
   virtual std::size_t lease_slots() const noexcept = 0;

@@ -30,10 +30,10 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-// Measures how long a stream of a device had no batch, by events of the device. The host clock cannot measure this time
-// if the trainer queues work ahead of the device. A gap is the time from the mark of released() to the next mark of
-// acquired() in the same stream. If all pairs of events are in use, the stream is busy, and no gap is recorded. The
-// time between two epochs of a training loop is not a gap.
+// Measures the time during which a stream of a device had no batch. Uses events of the device, because the trainer may
+// queue work ahead of the device, and the host clock then measures other times. A gap is the time from the mark of
+// released() to the next mark of acquired() in the same stream. If all pairs of events are in use, the stream is busy,
+// and no gap is recorded. The time between two epochs of a training loop is not a gap.
 // Errors: exceptions from recording an event are not caught. If the clock cannot be read, the measurement ends.
 // Threads: any thread may call released(), acquired(), pause(), collect() and add_to().
 

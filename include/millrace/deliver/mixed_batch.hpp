@@ -53,8 +53,8 @@ class mixed_batch : public batch_of<Members...> {
 
   /// Returns the labels of the partner rows, [size()]. A row that is not mixed has its own label.
   tensor_view<label, 1> label_b() const { return part(&detail::mixed_part<label>::label_b, "label_b()"); }
-  /// Returns the weights of label_a, f32 [size()]. The weight of label_b is 1 minus that value. A row that is not mixed
-  /// has weight 1.
+  /// Returns the weights of label_a, f32 [size()]. The weight of label_b is 1 minus the weight of label_a. A row that
+  /// is not mixed has weight 1.
   tensor_view<float, 1> lambda() const { return part(&detail::mixed_part<label>::lambda, "lambda()"); }
   /// Returns both labels and their weights, for mr::dense_labels().
   auto mixed_labels() const {

@@ -6,16 +6,16 @@
 //
 // This header is available if the build detects CUDA; the build dependency of Millrace then defines MILLRACE_CUDA. The
 // header requires cudart, but not nvcc.
-// Copies run in a non-blocking stream. Only events order the copies with the user's stream. The default of `stream` is
-// the legacy stream of the device. Memory, stream and events are created when the session starts. Host slots are pinned
-// (cuda_slots.hpp). If pinned memory cannot be allocated, the slots are pageable: copies are slower, and next() may
-// wait for a training step. In that case each session sends one notice, and the name of its device states that the
-// slots are pageable.
+// Copies run in a non-blocking stream. Events order the copies relative to the work in the user's stream. The default
+// of `stream` is the legacy stream of the device. Memory, stream and events are created when the session starts. Host
+// slots are pinned (cuda_slots.hpp). If pinned memory cannot be allocated, the slots are pageable: copies are slower,
+// and next() may wait for a training step. In that case each session sends one notice, and the name of its device
+// states that the slots are pageable.
 // On a machine with several NUMA nodes, host slots are allocated on the node of the GPU, if that node has free memory.
 // The name of the device includes this node, or the reason why the slots are elsewhere.
 // Pinning memory is slow. Therefore up to 1 GiB of a session's host slots remain for the next session on the same
 // `device` object, for example a validation in each epoch. The slots are freed when a session needs slots of another
-// size. Slots are also freed when this object and all sessions that use it have been destroyed.
+// size. Slots are also freed when the `device` object and all sessions that use it have been destroyed.
 // Errors: setup_error if the device does not exist or the stream is being captured; io_error with CUDA's own message
 // for other failures.
 // Threads: any; each thread keeps its current device. A graph capture on the user's thread is not disturbed.

@@ -5,7 +5,8 @@
 //   const detail::current_context here(gpu);                         // until the end of the scope
 //   if (detail::is_capturing(stream)) ...                            // a stream of the current device
 //
-// If a call of Millrace fails, Millrace clears the runtime's "last error". The user's own checks then do not report it.
+// If a call of Millrace fails, Millrace clears the runtime's "last error". Therefore the user's own checks do not
+// report this error.
 // Threads: any; a `current_context` belongs to one thread.
 #pragma once
 
@@ -66,14 +67,14 @@ class current_context {
 void enter_context(const gpu_context& gpu);
 
 /// A default stream belongs to the current context of the calling thread. Throws setup_error for a default stream if
-/// that context is on the GPU of `gpu`, but is not `gpu`.
+/// the current context is on the same GPU as `gpu`, but is another context.
 void check_default_stream(cudaStream_t stream, const gpu_context& gpu);
 
 /// Returns the current device of the calling thread.
 int current_gpu();
 
-/// Throws setup_error if the data of `name` is in the memory of another GPU than `ordinal`. Memory from a context that
-/// is not primary is not checked. Costs about 0.3 us.
+/// Throws setup_error if `data` is in the memory of another GPU than `ordinal`. `name` is the name of the data in the
+/// message. Memory from a context that is not primary is not checked. Costs about 0.3 us.
 void check_gpu(const void* data, std::string_view name, int ordinal);
 
 /// Sets the relaxed capture mode for the calling thread until the end of the scope. During a capture on another thread,

@@ -1,4 +1,4 @@
-// Allocates the host slots of a GPU in pinned memory, and keeps free slots for its next session.
+// Allocates the host slots of a GPU in pinned memory, and keeps free slots for the next session.
 //
 //   mr::detail::spare_slots spare(std::size_t{1} << 30);          // keeps at most 1 GiB
 //   auto slot = spare.reuse(38'535'168);                          // a slot of this size, or null
@@ -6,9 +6,9 @@
 //   spare.keep(std::move(slot));                                  // no copy may use the slot any more
 //
 // A slot (the memory of a batch) is system memory in huge pages. Threads on cores near the GPU touch the pages first,
-// so that the pages are near the GPU. Then CUDA registers the pages, which pins them. cudaHostAlloc() allocates the
-// slot instead if registering fails, or if the GPU uses the page tables of the host (GH200). On such a GPU, registering
-// does not pin memory. If cudaHostAlloc() fails, the slot is pageable.
+// so that the pages are near the GPU. Then CUDA registers the pages, which pins them. If registering fails,
+// cudaHostAlloc() allocates the slot. If the GPU uses the page tables of the host (GH200), registering does not pin
+// memory, and cudaHostAlloc() is always used. If cudaHostAlloc() fails, the slot is pageable.
 // Errors: io_error from CUDA if the GPU cannot be used; std::bad_alloc. Threads: any; one thread at a time for a slot.
 // Lifetime: the destructor of spare_slots frees the slots that it keeps.
 #pragma once
@@ -30,7 +30,7 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 struct pinned_place {
   gpu_context gpu{};                    ///< the GPU
   std::optional<unsigned> node{};       ///< its NUMA node, if the machine has several nodes
-  std::vector<unsigned> near_cores{};   ///< cores of that node that this process may use
+  std::vector<unsigned> near_cores{};   ///< cores of the node that this process may use
   bool registers = true;                ///< whether registering memory pins it
 };
 
@@ -72,16 +72,16 @@ class spare_slots {
  public:
   explicit spare_slots(std::size_t max_bytes) : max_bytes_(max_bytes) {}
 
-  /// Removes a slot of this size from the spare slots and returns it. If no slot has this size, frees spare slots of at
-  /// least `bytes` bytes together, or all of them, and returns null.
+  /// Removes a slot of this size from the spare slots and returns it. If no slot has this size, returns null, and frees
+  /// the oldest slots until at least `bytes` bytes are freed.
   std::unique_ptr<pinned_slot> reuse(std::size_t bytes);
-  /// Keeps a slot. Above the maximum, the oldest slots are freed.
+  /// Keeps a slot. If the spare slots exceed the maximum, frees the oldest slots.
   void keep(std::unique_ptr<pinned_slot> slot) noexcept;
-  /// Frees all slots. Returns whether there were any.
+  /// Frees all slots. Returns whether a slot was freed.
   bool clear() noexcept;
 
  private:
-  /// Moves the oldest slots to `freed`, until they have at least `bytes` together.
+  /// Moves the oldest slots to `freed`, until the moved slots together have at least `bytes` bytes.
   void free_first(std::size_t bytes, std::vector<std::unique_ptr<pinned_slot>>& freed);
 
   const std::size_t max_bytes_;

@@ -8,8 +8,8 @@
 //
 // Terms: a *slot* is the memory of a batch. A *stream* is a queue of work on the device. An *event* is a mark in a
 // stream.
-// In these comments, "waits" means that a stream of the device waits, not a thread. Only wait() and copy_to_host()
-// block the calling thread. Never call them in the path of a training step.
+// In the comments of this header, "waits" means that a stream of the device waits, not a thread. Only wait() and
+// copy_to_host() block the calling thread. Never call them in the path of a training step.
 // Threads: the stager calls the copy functions; another thread calls wait(). The owner of a batch calls record(),
 // stream_waits_for() and copy_to_host(). Every thread calls enter_thread() first.
 // Errors: functions throw io_error. Destructors never throw.
@@ -42,7 +42,7 @@ class device_backend {
   /// Returns true if batches are used in the slots to which the workers write them. If so, copies, a ring of device
   /// slots and a stager are not needed.
   virtual bool leases_host_slots() const = 0;
-  /// Returns the kind of memory in which batches are delivered. It determines whether the host can read them.
+  /// Returns the kind of memory in which batches are delivered. The kind determines whether the host can read batches.
   virtual memory_kind memory() const = 0;
 
   /// Returns a device object with a separate copy stream for one session. Null means that sessions use this object.

@@ -3,8 +3,8 @@
 //   void* slot = mr::detail::allocate_slot(38'535'168);   // aligned to 4096 bytes or more; throws std::bad_alloc
 //   mr::detail::free_slot(slot);
 //
-// Huge pages need fewer walks through the page tables. They are requested only for the part of a slot that consists of
-// complete huge pages. Therefore the slot uses no more memory than its size.
+// Huge pages need fewer walks through the page tables. Huge pages are requested only for the part of a slot that
+// consists of complete huge pages. Therefore the slot uses no more memory than its size.
 // Huge pages require Linux with "madvise" or "always" selected in /sys/kernel/mm/transparent_hugepage/enabled.
 // Elsewhere the slots use normal pages.
 // Threads: any.

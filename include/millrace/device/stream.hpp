@@ -5,7 +5,8 @@
 //   cudaStream_t again = b.stream();       // and back, as in kernel<<<grid, block, 0, b.stream()>>>(...)
 //
 // The header compiles quickly, so .cu files can include it.
-// The host has no streams. Its handle is empty, and work is complete when the call returns.
+// The host has no streams. The handle of the host is empty, and each call on the host completes its work before it
+// returns.
 // Lifetime: the handle owns nothing; the caller keeps the stream alive.
 #pragma once
 

@@ -3,8 +3,8 @@
 //   error: 'operator|<map_stage<...>>' is unavailable: millrace: the callable in map() returns void: ...
 //
 // Valid and invalid calls select different overloads of one name. Overloads for invalid calls are declared
-// `unavailable` with a sentence, which compilers print at the user's call. These overloads return a broken_flow, which
-// accepts every later stage. Therefore no second error follows. Most of these overloads are member functions or
+// `unavailable` with a sentence. Compilers print this sentence at the user's call. The overloads return a broken_flow,
+// which accepts every later stage. Therefore no second error follows. Most of these overloads are member functions or
 // constructors, because g++ reports a call of any other function twice.
 #pragma once
 
@@ -47,7 +47,7 @@ enum class mistake {
   rows_are_mixed_twice,
 };
 
-/// Shown as the expected type of a generic callable.
+/// Shown in messages as the parameter type of a generic callable.
 struct any_type;
 /// Shows the item type of the flow in the compiler's message.
 template <class>
@@ -80,8 +80,8 @@ template <class F>
   requires requires { &F::operator(); }
 struct first_parameter<F> : first_parameter<decltype(&F::operator())> {};
 
-// The next structs are parameter types of overloads that catch mistakes, such as an option with the name that it has in
-// another library. The error names the right option. A call with `{}` selects the overload with the real options,
+// The next structs are parameter types of overloads that catch mistakes, such as the name of an option in another
+// library. The error message contains the right name. A call with `{}` selects the overload with the real options,
 // because the member with the wrong name has no default value.
 /// Catches batch<...>(256).
 struct batch_of_a_number {

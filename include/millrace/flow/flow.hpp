@@ -13,14 +13,14 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// A stage that creates new items. Stages that only select or reorder items do not.
+/// A stage that creates new items, and does not only select or reorder items.
 template <class Stage>
 concept creates_items = requires(const Stage& stage) { stage.callable; } ||
                         requires(const Stage& stage) { stage.expanding; };
 template <class Item, class... Stages>
 using refusals_of = diagnose::refusals<Item, !(creates_items<Stages> || ...)>;
 
-/// A source followed by stages; Item is the type of the items at its end.
+/// A source followed by stages. Item is the type of the items at the end of the flow.
 template <class Item, class Source, class... Stages>
 struct flow : detail::refusals_of<Item, Stages...> {
   using item = Item;
@@ -34,8 +34,8 @@ struct flow : detail::refusals_of<Item, Stages...> {
 };
 
 /// Returns the flow with one more stage. Each stage type has these members:
-///   template <class In> static constexpr diagnose::mistake mistake_on;   // mistake::none if it can follow In items
-///   template <class In> using out = ...;                                 // the item type that it creates from In
+///   template <class In> static constexpr diagnose::mistake mistake_on;   // `none` if the stage accepts items of type In
+///   template <class In> using out = ...;                                 // item type of the result for items of type In
 template <class Item, class Source, class... Stages, follows<Item, !(detail::creates_items<Stages> || ...)> Stage>
 constexpr auto operator|(flow<Item, Source, Stages...> before, Stage stage) {
   using next = flow<typename Stage::template out<Item>, Source, Stages..., Stage>;

@@ -10,9 +10,9 @@
 // may be 0.
 // Before the first point and after the last point, the weight is that of the nearest point. In a mix within a mix, the
 // weights of both mixes depend on the position of the run.
-// Errors: setup_error for points that are empty or not in ascending order, and for weights that are negative or not
-// finite. Exceptions of a function end the run.
-// Threads: immutable. A function must depend on the position only, and any thread may call it at the same time.
+// Errors: setup_error if there are no points, if the points are not in ascending order, or if a weight is negative or
+// not finite. Exceptions of a function end the run.
+// Threads: immutable. A function must depend only on the position. Several threads may call it at the same time.
 // Cost: order/mix_schedule.hpp describes how often a weight is evaluated.
 #pragma once
 
@@ -37,8 +37,8 @@ class source_weight;
 
 namespace detail {
 
-/// Returns the weight of source `inner` of a mix within a mix. At each position, this weight is the source's share of
-/// the inner mix, times the weight of the inner mix.
+/// Returns the weight of source `inner` of a mix within a mix. At each position, the result is the source's share of
+/// the inner mix, times `outer`, the weight of the inner mix.
 source_weight weight_within(const source_weight& outer, const std::vector<source_weight>& of_inner, std::size_t inner);
 
 }   // namespace detail
@@ -102,7 +102,7 @@ class source_weight {
 
   /// Returns the mean weight of the positions [begin, end). No point of the weight may be inside this interval. If the
   /// weight is linear() or contains a linear() weight, the result is the mean of the values at both ends. For any other
-  /// weight, it is at(begin).
+  /// weight, the result is at(begin).
   double mean(std::uint64_t begin, std::uint64_t end) const {
     return linear_ ? (at(begin) + at(end - 1)) / 2 : at(begin);
   }

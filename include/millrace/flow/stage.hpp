@@ -46,7 +46,8 @@
 //        static constexpr bool begins_at_pass_0 = true;         // optional: reading cannot begin in a later epoch
 //      };
 //
-// An item may have a key() that converts to std::string_view. batch({.keys = true}) uses it as the key of the row.
+// An item may have a key() that converts to std::string_view. batch({.keys = true}) uses this key as the key of the
+// row.
 //
 // Threads: I/O threads call open() and next(), and both functions may block. Several readers run concurrently, but only
 // one thread at a time uses a reader.
@@ -69,9 +70,9 @@ class scratch;
 
 namespace detail {
 
-/// Base class of every stage. operator| recognizes stages by it.
+/// Base class of every stage. operator| recognizes stages by this class.
 struct stage_tag {};
-/// Base class of every flow. operator| recognizes flows by it.
+/// Base class of every flow. operator| recognizes flows by this class.
 struct flow_tag {};
 
 /// A type that derives from stage_tag.
@@ -93,7 +94,7 @@ concept source_like = requires(const S& source, std::size_t shard, std::uint64_t
 template <class Source>
 inline constexpr bool same_samples_each_pass = requires { requires Source::same_every_pass; };
 
-/// Calls `f` with the arguments that it accepts.
+/// Calls `f` with those of the three arguments that `f` accepts.
 template <class F, class In>
 constexpr decltype(auto) call_with_context(const F& f, In&& item, rng& random, scratch& memory) {
   if constexpr (std::invocable<const F&, In>) return f(std::forward<In>(item));

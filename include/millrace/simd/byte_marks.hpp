@@ -47,11 +47,11 @@ MILLRACE_ALWAYS_INLINE inline bool any_marked(bytes_16 marks) noexcept { return 
 MILLRACE_ALWAYS_INLINE inline unsigned first_marked(bytes_16 marks) noexcept {
   return static_cast<unsigned>(std::countr_zero(mark_bits(marks) | 1U << 16));
 }
-/// Returns the index of the first marked byte of 32. At least one must be marked.
+/// Returns the index of the first marked byte in 32 bytes: `low`, followed by `high`. At least one byte must be marked.
 MILLRACE_ALWAYS_INLINE inline unsigned first_marked(bytes_16 low, bytes_16 high) noexcept {
   return static_cast<unsigned>(__builtin_ctz(mark_bits(low) | mark_bits(high) << 16));
 }
-/// Marks the numbers above `value`. Byte i belongs to from[i]. `from` must be aligned to 16 bytes.
+/// Marks the numbers above `value`: byte i of the result marks from[i]. `from` must be aligned to 16 bytes.
 MILLRACE_ALWAYS_INLINE inline bytes_16 numbers_above(const std::int32_t* from, std::int32_t value) noexcept {
   const auto above = [&](std::size_t i) {
     return _mm_cmpgt_epi32(_mm_load_si128(reinterpret_cast<const __m128i*>(from + i)), _mm_set1_epi32(value));
@@ -69,7 +69,7 @@ MILLRACE_ALWAYS_INLINE inline bool any_marked(bytes_16 marks) noexcept { return 
 MILLRACE_ALWAYS_INLINE inline unsigned first_marked(bytes_16 marks) noexcept {
   return static_cast<unsigned>(std::countr_zero(mark_bits(marks))) / 4;
 }
-/// Marks the numbers above `value`. Byte i belongs to from[i]. `from` must be aligned to 16 bytes.
+/// Marks the numbers above `value`: byte i of the result marks from[i]. `from` must be aligned to 16 bytes.
 MILLRACE_ALWAYS_INLINE inline bytes_16 numbers_above(const std::int32_t* from, std::int32_t value) noexcept {
   const auto above = [&](std::size_t i) { return vmovn_u32(vcgtq_s32(vld1q_s32(from + i), vdupq_n_s32(value))); };
   return reinterpret_cast<bytes_16>(

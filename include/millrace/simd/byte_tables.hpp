@@ -36,8 +36,8 @@ class shuffled_byte_table {
   }
 
  private:
-  /// Returns the entries that the lower four bits of `v` select from `count` rows, beginning with row `first`. The
-  /// highest bit of each byte of bits[i] is bit 4 + i of `v`; these bits select the row.
+  /// Returns the entries that the lower four bits of `v` select from `count` rows, beginning with row `first`. In each
+  /// byte, the highest bit of bits[i] is bit 4 + i of `v`. These bits select the row.
   template <std::size_t count>
   MILLRACE_SIMD bytes of_rows(std::size_t first, bytes v, const bytes* bits) const noexcept {
     if constexpr (count == 1) {
@@ -107,8 +107,8 @@ class shuffled_byte_table {
     for (std::size_t k = 0; k < 4; ++k) part_[k] = vld1q_u8_x4(entries + 64 * k);
   }
 
-  /// Searches the four parts of 64 entries one after the other. If an index is outside a part, the first search returns
-  /// 0, and the other searches keep the previous result.
+  /// Reads the four parts of 64 entries in turn. If an index is outside the first part, the first instruction returns
+  /// 0. If an index is outside a later part, the instruction for that part keeps the previous result.
   MILLRACE_SIMD bytes of(bytes v) const noexcept {
     uint8x16_t result = vqtbl4q_u8(part_[0], (uint8x16_t)v);
     result = vqtbx4q_u8(result, part_[1], (uint8x16_t)(v - bytes_of(64)));

@@ -36,7 +36,7 @@ inline bool cpu_has_avx2() noexcept {
 /// Returns whether the CPU has the instructions of the word layer in simd/words.hpp.
 inline bool cpu_has_word_layer() noexcept {
 #ifdef __aarch64__
-  return true;   // each such CPU has NEON
+  return true;   // every aarch64 CPU has NEON
 #else
   return cpu_has_avx2();
 #endif
@@ -51,8 +51,8 @@ inline bool cpu_has_pclmul() noexcept {
 #endif
 }
 
-/// Returns whether the CPU has the instructions for CRC-32C. On x86-64, these are SSE4.2, and PCLMUL for
-/// simd/crc_lanes.hpp. On aarch64, this is the CRC32 extension, which also contains instructions for CRC-32.
+/// Returns whether the CPU has the instructions for CRC-32C. On x86-64, this requires SSE4.2 and PCLMUL. On aarch64,
+/// this requires the CRC32 extension, which also contains instructions for CRC-32.
 inline bool cpu_has_crc32c() noexcept {
 #ifdef __x86_64__
   return __builtin_cpu_supports("sse4.2") != 0 && cpu_has_pclmul();
@@ -64,7 +64,7 @@ inline bool cpu_has_crc32c() noexcept {
 }
 
 /// Returns whether the CPU has BMI, POPCNT and a fast instruction that deposits bits. PDEP requires hundreds of cycles
-/// on Zen 1 and 2. On aarch64, SVE2 has such an instruction as an extension.
+/// on Zen 1 and 2. On aarch64, an extension of SVE2 contains such an instruction.
 inline bool cpu_has_fast_deposit() noexcept {
 #ifdef __x86_64__
   return __builtin_cpu_supports("bmi") != 0 && __builtin_cpu_supports("bmi2") != 0 &&

@@ -19,7 +19,7 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// Eight bytes of data. The pointer to them needs no alignment.
+/// Eight bytes of data at any address, also an unaligned one.
 using crc_word [[gnu::aligned(1), gnu::may_alias]] = std::uint64_t;
 
 inline const crc_word* crc_word_at(const std::byte* from) noexcept { return reinterpret_cast<const crc_word*>(from); }
@@ -57,8 +57,8 @@ struct crc32_instruction {
 
 #ifdef __x86_64__
 
-/// Returns x^(8 * bytes - 33) modulo the polynomial of CRC-32C, bits reflected. The reflected product has an additional
-/// factor of x, and the instruction multiplies by x^32.
+/// Returns x^(8 * bytes - 33) modulo the polynomial of CRC-32C, bits reflected. The exponent is 8 * bytes minus 33,
+/// because the reflected product adds a factor of x, and the instruction multiplies by x^32.
 constexpr long long crc32c_power(std::size_t bytes) {
   switch (bytes) {
     case 64: return 0x9e4a'ddf8;
@@ -89,7 +89,7 @@ struct crc_lane_join {
 
 #else
 
-/// Combines the states of three lanes. The tables contain the states after as many zero bytes as a lane has.
+/// Combines the states of three lanes. The tables contain states after `lane_bytes` zero bytes.
 template <class Instruction, std::size_t lane_bytes>
 class crc_lane_join {
  public:

@@ -34,7 +34,7 @@ MILLRACE_SIMD void finish_stores() noexcept { _mm_sfence(); }
 MILLRACE_SIMD floats fused(floats a, floats b, floats c) noexcept {
   return (floats)_mm256_fmadd_ps((__m256)a, (__m256)b, (__m256)c);
 }
-/// Loads vector_quads bytes, f32, f16 or bf16 as floats.
+/// Loads vector_quads numbers of type u8, f32, f16 or bf16 as floats.
 MILLRACE_SIMD floats load_floats(const std::uint8_t* from) noexcept {
   const __m128i eight = _mm_loadl_epi64((const __m128i*)from);
   return (floats)_mm256_cvtepi32_ps(_mm256_cvtepu8_epi32(eight));

@@ -5,7 +5,7 @@
 //   const std::size_t got = file.read_at(0, buffer);
 //
 // Announced ranges are prefetched in parts, up to a limit of bytes ahead of the reader (fetch_window.hpp). All files
-// share the memory for parts. Other bytes are fetched on demand, directly into the reader's buffer.
+// share the memory for parts. Bytes that were not announced are fetched on demand, directly into the reader's buffer.
 // Errors: the errors of transfer_engine.hpp. Threads: one at a time.
 #pragma once
 
@@ -25,7 +25,7 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// The objects (remote files) that have been opened, or that a set index (set_index.hpp) contains, by name.
+/// A table of objects (remote files) by name. Contains opened objects, and the objects of set indexes (set_index.hpp).
 class object_table {
  public:
   /// Returns the object with this name, or null if the table does not contain it.

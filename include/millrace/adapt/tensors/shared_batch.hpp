@@ -1,5 +1,5 @@
-// Keeps a batch alive for tensors of another library. The slot of the batch is released when its last tensor is
-// destroyed.
+// Keeps a batch alive for tensors of another library. When the last tensor is destroyed, the slot of the batch is
+// released.
 //
 //   const auto shared = mr::detail::share(std::move(b), {.stream = s});   // copied into each tensor's deleter
 //
@@ -32,8 +32,8 @@ namespace detail {
 template <class Batch>
 concept owned_batch = std::derived_from<Batch, batch_lease> && requires(const Batch& b) { b.columns(); };
 
-/// Moves the batch into a shared_ptr. Declares that the consumer's stream uses it. Throws setup_error if the batch is
-/// empty.
+/// Moves the batch into a shared_ptr. Declares that the consumer's stream uses the batch. Throws setup_error if the
+/// batch is empty.
 template <owned_batch Batch>
 std::shared_ptr<Batch> share(Batch&& b, const consumer_options& consumer) {
   if (!b)

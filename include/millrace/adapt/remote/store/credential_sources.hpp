@@ -4,8 +4,8 @@
 //   if (auto provided = sources.from_environment()) use(provided->keys);
 //   sources.find();       // searches all sources, in order
 //
-// Each source returns an empty optional if it is not configured. Errors: setup_error or io_error for a source with
-// invalid settings. Messages contain neither secrets nor responses of credential servers. Threads: one at a time.
+// If a source is not configured, it returns an empty optional. Errors: setup_error or io_error if a source has invalid
+// settings. Messages contain neither secrets nor responses of credential servers. Threads: one at a time.
 // Source: the AWS SDKs and Tools Reference Guide, "Standardized credential providers".
 #pragma once
 
@@ -68,11 +68,11 @@ class credential_sources {
   std::string profile_value(const std::string& name);
   /// Returns the endpoint of S3 in the services section of the selected profile.
   std::string service_endpoint();
-  /// Returns the path of a profile file that has no sections, possibly because a program is rewriting it; "" if all
-  /// files have sections.
+  /// Returns the path of a profile file that has no sections, or "" if all files have sections. A file may have no
+  /// sections while a program rewrites it.
   std::string empty_file();
 
-  /// Returns the name of the profile's key source if it is not supported, or "".
+  /// If the key source of the profile is not supported, returns the name of the source. Otherwise returns "".
   const std::string& unsupported_source() const noexcept { return unsupported_source_; }
 
   static constexpr const char* export_hint =

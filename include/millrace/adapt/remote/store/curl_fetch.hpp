@@ -5,8 +5,8 @@
 //
 // Needs libcurl (link with -lcurl). Redirects are not followed, because a signature is valid for only one host. The
 // proxy settings of the environment are used, except for link-local addresses.
-// Errors: io_error if no response arrives, or if it is larger than 64 MiB. The error contains the URL without its
-// query.
+// Errors: io_error if no response arrives, or if the response is larger than 64 MiB. The error contains the URL without
+// its query.
 // Threads: any thread. Each call has its own connection.
 #pragma once
 

@@ -1,4 +1,4 @@
-// Transfers of libcurl on one thread, which waits for all of their sockets by epoll.
+// Performs transfers of libcurl on one thread. The thread waits for the sockets of all transfers by epoll.
 //
 //   mr::detail::curl_transfers transfers;
 //   mr::detail::curl_easy handle;
@@ -7,8 +7,8 @@
 //   transfers.transfer();    // then curl_multi_info_read(transfers.get(), &left)
 //
 // curl_multi_perform() calls poll() for each transfer. transfer() processes only the sockets that are ready.
-// Errors: io_error without file descriptors; std::bad_alloc. Threads: any thread may call wake(). Only one thread may
-// call the other functions.
+// Errors: io_error if no file descriptor is available; std::bad_alloc. Threads: any thread may call wake(). Only one
+// thread may call the other functions.
 #pragma once
 
 #include <millrace/adapt/remote/store/curl_handle.hpp>
@@ -40,7 +40,7 @@ class curl_transfers {
   epoll_event ready_[64];
   int ready_count_ = 0;
   std::int64_t due_ns_ = -1;   // time at which libcurl must be called, or -1
-  curl_multi multi_;           // the last member: libcurl removes its sockets from epoll_
+  curl_multi multi_;           // the last member, because its destructor removes sockets from epoll_
 };
 
 }}}   // namespace millrace::detail

@@ -10,9 +10,9 @@
 // the server has accepted keys before, the searches end after `retry_seconds`. Otherwise the keys are probably wrong,
 // and the searches end after 7 s. If the keys are from the environment, which does not change, the searches end at
 // once.
-// Errors: get() throws keys_pending while the searches continue. After that, it throws the error of the last search. If
-// no source is configured, get() throws no_keys_error at once. Threads: any thread. One thread searches while the
-// others wait.
+// Errors: get() throws keys_pending while the searches continue, and the error of the last search after they have
+// ended. If no source is configured, get() throws no_keys_error at once. Threads: any thread. One thread searches while
+// the others wait.
 #pragma once
 
 #include <millrace/adapt/remote/store/security_token_service.hpp>
@@ -115,7 +115,7 @@ class key_provider {
     return static_cast<double>(now - outage_->since_seconds) >= allowed_seconds();
   }
 
-  /// Returns the time until the next search, or until the end of the searches. Reports at most one pause per minute.
+  /// Returns the time until the next search, or until the end of the searches. Sends at most one notice per minute.
   double pause(std::int64_t now);
   [[noreturn]] void fail_or_wait(std::int64_t now);
   std::string count_text(std::int64_t now) const;

@@ -20,8 +20,8 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// Returns the endpoint without its trailing slash. Throws setup_error, which names `option`, if it is not the URL of a
-/// server.
+/// Returns the endpoint without its trailing slash. If the endpoint is not the URL of a server, throws a setup_error
+/// that names `option`.
 std::string checked_endpoint(std::string endpoint, const char* option);
 provided_keys keys_of_user(const s3_credentials& credentials, const char* option);
 

@@ -46,7 +46,7 @@ struct s3_options {
   /// endpoint is set, or if a host name cannot contain the name of the bucket.
   std::optional<bool> path_style{};
   bool requester_pays = false;   ///< accepts the costs of reading a requester-pays bucket
-  /// Returns keys. They have precedence over all other sources. Millrace calls the function again before the keys
+  /// Returns keys. These keys have precedence over all other sources. Millrace calls the function again before the keys
   /// expire.
   std::function<s3_credentials()> credentials{};
 };

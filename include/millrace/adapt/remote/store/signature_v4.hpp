@@ -4,7 +4,7 @@
 //   for (auto& header : sign.headers({.url = "https://bucket.s3.eu-west-1.amazonaws.com/a%20b.tar"}, now_seconds))
 //     request.headers.push_back(std::move(header));
 //
-// Encode the path and the query of the URL with uri_encoded(). They are signed and sent unchanged. By default, bodies
+// Encode the path and the query of the URL with uri_encoded(). The URL is signed and sent unchanged. By default, bodies
 // are not signed, because TLS protects them.
 // Errors: io_error if libcrypto does not allow SHA-256. Messages contain no secrets. Threads: not synchronized.
 // Source: "Signature Calculations for the Authorization Header" of the Amazon S3 API Reference.
@@ -53,7 +53,7 @@ struct signature_v4 {
   std::string region{}, service = "s3";
   /// The SHA-256 of the body in hexadecimal digits, or `unsigned_payload` if the body is not signed.
   std::string payload_hash{unsigned_payload};
-  bool sends_payload_hash = true;   ///< whether the hash is sent as a header, which only S3 requires
+  bool sends_payload_hash = true;   ///< whether the hash is also sent in a header; only S3 requires this header
 
   /// Returns the headers that the signature adds to the request. `now_seconds`: time in seconds since 1970.
   header_list headers(const signable_request& request, std::int64_t now_seconds) const;

@@ -1,5 +1,5 @@
-// Requests whose responses fit into memory, such as credentials and listings. Defines the function type that sends
-// them.
+// Requests whose responses fit into memory, such as credentials and listings. A small_fetch is a function that sends
+// these requests.
 //
 //   mr::detail::small_fetch fetch = ...;                       // tests use a function without a network
 //   const auto answer = fetch({.url = "http://169.254.169.254/latest/meta-data/", .seconds = 1});

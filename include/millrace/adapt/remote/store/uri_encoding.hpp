@@ -3,8 +3,9 @@
 //   mr::detail::uri_encoded("a b/c=1", mr::detail::slash::unchanged);     // "a%20b/c%3D1"
 //   mr::detail::uri_decoded("a%20b+c");                              // "a b+c"
 //
-// All bytes except letters, digits and -._~ are encoded, with digits in upper case. Errors: none. If a text is not
-// encoded correctly, uri_decoded() returns nothing. Threads: pure functions; any thread. Source: RFC 3986, section 2.
+// All bytes except letters, digits and -._~ are encoded, with uppercase hexadecimal digits. Errors: none. If a text is
+// not encoded correctly, uri_decoded() returns nothing. Threads: pure functions; any thread. Source: RFC 3986, section
+// 2.
 #pragma once
 
 #include <millrace/base/version.hpp>
@@ -42,7 +43,7 @@ inline std::string uri_encoded(std::string_view text, slash what) {
 /// The meaning of a plus sign: itself in a path, but a blank in a form and in the names of an S3 listing.
 enum class plus : std::uint8_t { itself, blank };
 
-/// Returns the decoded text, or nothing if two hexadecimal digits do not follow a percent sign.
+/// Returns the decoded text. If a percent sign is not followed by two hexadecimal digits, returns nothing.
 inline std::optional<std::string> uri_decoded(std::string_view encoded, plus what = plus::itself) {
   const auto digit = [](char c) {
     if (c >= '0' && c <= '9') return c - '0';

@@ -5,11 +5,11 @@
 //     if (path == "ListBucketResult/Contents/Key") keys.push_back(content);
 //   });
 //
-// The callback receives the path (the names of its ancestors and its own name) and the direct text of each element.
-// Name prefixes and attributes are omitted. Comments, processing instructions, CDATA and the five predefined entities
-// are supported.
-// Errors: data_error with the offset for text that is not well-formed, for more than 16 levels, and for more than 64
-// MiB. A document type is also an error, because it could define entities that expand without limit.
+// For each element, the callback receives the path and the direct text of the element. A path consists of the names of
+// all ancestors and the element's own name. Name prefixes and attributes are omitted. Comments, processing
+// instructions, CDATA and the five predefined entities are supported.
+// Errors: data_error with the offset if the text is not well-formed, has more than 16 levels, or exceeds 64 MiB. A
+// document type is also an error, because it could define entities that expand without limit.
 // Threads: no shared state; any thread. Source: XML 1.0.
 #pragma once
 
@@ -53,7 +53,7 @@ class xml_reader {
  private:
   static constexpr std::size_t max_bytes = std::size_t{64} << 20, max_depth = 16;
 
-  /// An open element: its name, the size of the path before it, and its text so far.
+  /// An open element: its name, the length of its parent's path, and its text so far.
   struct element {
     std::string name{};
     std::size_t path_bytes = 0;

@@ -1,4 +1,4 @@
-// One attempt of a fetch (the transfer of a range of bytes). It is an HTTP request for the bytes that are still
+// One attempt of a fetch (the transfer of a range of bytes). An attempt is an HTTP request for the bytes that are still
 // missing.
 //
 //   mr::detail::fetch_attempt attempt(job, settings, mr::detail::fetch_attempt::kind::first, now_ns);
@@ -55,7 +55,7 @@ class fetch_attempt {
 
   /// Returns true if too few bytes arrived within `stall_limit`.
   bool is_stalled(const remote_options& o, std::int64_t now_ns) noexcept;
-  /// Returns the reason why the attempt ended before its last byte.
+  /// Returns the reason why the attempt ended before the last byte of the fetch.
   fetch_problem problem(CURLcode code, const remote_options& o) const;
 
  private:

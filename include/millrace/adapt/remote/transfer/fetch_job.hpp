@@ -1,5 +1,5 @@
-// A fetch (request for a range of bytes) in the network thread: its attempts, their results, and the time of the next
-// attempt.
+// The state of a fetch (the transfer of a range of bytes) in the network thread: attempts, problems, and the time of
+// the next attempt.
 //
 //   mr::detail::fetch_job job{.fetch = part, .sent = address, .retry = mr::detail::retry_state(now_ns)};
 //   job.problem = {failure_kind::busy, "the server answered 503"};
@@ -66,7 +66,7 @@ inline constexpr int max_redirects = 5;
 
 /// Returns the error for a redirect that is not followed.
 std::exception_ptr redirect_error(const fetch_job& job, const std::string& target, bool is_safe);
-/// Returns the pause in ns that the server requests, or 0 if it requests none.
+/// Returns the pause in ns that the server requests, or 0 if the server requests no pause.
 std::int64_t requested_pause_ns(const small_answer& answer);
 
 }}}   // namespace millrace::detail

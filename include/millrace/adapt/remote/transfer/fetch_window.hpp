@@ -5,11 +5,11 @@
 //   window.record_consumed(bytes, {now_ns, idle_ns});                 // the reader has consumed bytes
 //   mr::detail::fetch_window next = window.of_next_file(); // begins with the window of this file
 //
-// A reader waits if the network is slow, or if the window is too small. A larger window helps only in the second case,
-// and needs memory. Therefore the window is doubled repeatedly. If a doubling does not speed up the reader by at least
-// an eighth, the window gets its previous size. The next doubling is tried after 64 windows of data. If the network
-// thread is busy nearly all the time, the window is halved instead, but not below the initial window. If the reader
-// then becomes slower by more than an eighth, the window gets its previous size.
+// A reader waits if the network is slow, or if the window is too small. A larger window needs memory, and helps only if
+// the window is too small. Therefore the window is doubled step by step. If a doubling does not speed up the reader by
+// at least an eighth, the window returns to its previous size. The next doubling is tried after 64 windows of data. If
+// the network thread is nearly always busy, the window is not doubled but halved. The initial window is the lower
+// limit. If halving slows down the reader by more than an eighth, the window returns to its previous size.
 // Errors: none. Threads: one at a time.
 #pragma once
 
@@ -22,7 +22,7 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// A point in time, and how long the network thread had been idle in total until then.
+/// A point in time, and the total idle time of the network thread until this point.
 struct network_time {
   std::int64_t now_ns = 0, idle_ns = 0;
 };
@@ -54,8 +54,8 @@ class fetch_window {
     bytes_before_ = next == bytes_ ? 0 : bytes_;
     least_bytes_ = bytes_ = next;
   }
-  /// Records bytes that the reader has consumed. Ignores the first bytes of a file, because they waited for a
-  /// connection.
+  /// Records bytes that the reader has consumed. Ignores the first bytes of a file, because the reader also waited for
+  /// a connection.
   void record_consumed(std::size_t bytes, const network_time& now) noexcept {
     if (std::exchange(begun_, true)) {
       consumed_bytes_ += bytes;
@@ -76,7 +76,7 @@ class fetch_window {
 
   std::size_t first_bytes_, bytes_;
   std::size_t bytes_before_ = 0;   // the window before the change that is being tested; 0 if none
-  // Bytes to consume before the next change; bytes consumed since the last change.
+  // least_bytes_: bytes to consume before the next change. consumed_bytes_: bytes consumed since the last change.
   std::uint64_t least_bytes_ = bytes_, consumed_bytes_ = 0;
   network_time spent_{}, consumed_at_{};
   double rate_ = 0;   // best recent rate, in bytes per ns, before the change that is being tested

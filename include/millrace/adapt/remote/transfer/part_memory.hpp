@@ -121,7 +121,7 @@ class part_memory {
     try {
       to.free.push_back(std::move(p));
       to.free_bytes += bytes;
-    } catch (...) {   // no memory to keep the block for reuse, so it is freed
+    } catch (...) {   // the list of free blocks cannot grow, so the block is freed
     }
   }
 

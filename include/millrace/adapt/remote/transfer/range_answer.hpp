@@ -59,7 +59,7 @@ struct range_head {
 };
 
 enum class answer_kind : std::uint8_t {
-  bytes,      ///< the body contains the requested bytes, or a front part of them
+  bytes,      ///< the body contains the requested bytes, or only the first of them
   nothing,    ///< the object is empty
   replaced,   ///< the object differs from the object that was read earlier
   wrong,      ///< the response does not match the request
@@ -69,8 +69,8 @@ enum class answer_kind : std::uint8_t {
 /// The classification of a response.
 struct judged_answer {
   answer_kind what = answer_kind::other;
-  std::uint64_t first_byte = 0;              ///< offset in the object of the body's first byte
-  std::uint64_t end_byte = 0;                ///< where the body ends in the object, exclusive
+  std::uint64_t first_byte = 0;              ///< offset of the body's first byte in the object
+  std::uint64_t end_byte = 0;                ///< offset of the body's end in the object, exclusive
   std::optional<file_identity> identity{};   ///< size and version of the object, if they were unknown
   std::string problem{};                     ///< description of the problem, for `replaced` and `wrong`
 };

@@ -29,7 +29,7 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 /// An object, and the state that all its requests share.
 struct remote_object {
   std::string name{};
-  /// Size and version. The first response sets them; all other fetches begin later.
+  /// Size and version of the object. The first response sets them before other fetches of the object begin.
   std::optional<file_identity> identity{};
   std::string redirected_to{};   ///< used only by the network thread
   bool is_assumed = false;       ///< the identity is from a set index, and was not confirmed by a response yet
@@ -46,8 +46,8 @@ class range_fetch {
   const std::shared_ptr<remote_object>& object() const noexcept { return object_; }
   std::uint64_t offset_bytes() const noexcept { return offset_bytes_; }
 
-  /// Waits until `bytes` bytes have arrived, or all bytes of a shorter range. Returns the number of bytes that have
-  /// arrived.
+  /// Waits until `bytes` bytes have arrived. If the range is shorter, waits for the complete range. Returns the number
+  /// of bytes that have arrived.
   std::size_t wait_for(std::size_t bytes) {
     std::unique_lock lock(mutex_);
     awaited_end_ = bytes;
@@ -57,7 +57,8 @@ class range_fetch {
     return arrived_;
   }
   /// Waits until to.size() bytes from position `from` on have arrived, and copies them to `to`. The network thread may
-  /// write bytes directly to `to`. The memory then has valid bytes only from buffered_from() on.
+  /// write bytes directly to `to` instead of the fetch's memory. In this case, the memory has valid bytes only from
+  /// buffered_from() on.
   void wait_into(std::size_t from, std::span<std::byte> to) {
     const std::size_t end = from + to.size();
     std::unique_lock lock(mutex_);
@@ -79,7 +80,7 @@ class range_fetch {
     lock.unlock();
     std::memcpy(to.data() + (there - from), memory_.data() + there, buffered_end - there);
   }
-  /// Returns the first valid position in the memory. Bytes before it were written directly to a reader's buffer.
+  /// Returns the first valid position in the memory. Earlier bytes were written directly to a reader's buffer.
   std::size_t buffered_from() const noexcept { return buffered_from_; }
   /// Waits until the size and version of the object are known. Returns whether the object exists.
   bool wait_for_identity() {
@@ -93,7 +94,7 @@ class range_fetch {
   /// Returns the size of the range. If the range extends beyond the end of the object, begin() shortens it.
   std::size_t size_bytes() const noexcept { return size_bytes_; }
   std::uint64_t end_byte() const noexcept { return offset_bytes_ + size_bytes(); }
-  /// Ends the fetch, because its reader does not need it. After the return, nothing is written to the memory.
+  /// Ends a fetch that the reader no longer needs. After the return, nothing is written to the memory.
   void abandon() {
     std::unique_lock lock(mutex_);
     abandoned_ = true;

@@ -27,13 +27,13 @@ struct remote_retries {
   int attempts = 10;                                 ///< maximum number of attempts without progress
   std::chrono::duration<double> limit{180};          ///< maximum time without progress, or with refused keys
   std::chrono::duration<double> first_pause{0.2};    ///< maximum of the first pause; doubles with each attempt
-  std::chrono::duration<double> longest_pause{20};   ///< upper limit of the maximum, which doubles
+  std::chrono::duration<double> longest_pause{20};   ///< upper limit of this doubled maximum
 };
 
 /// Hedging: if a request is late, a second request is sent on a new connection. The first response is used.
 struct remote_hedging {
   double share = 0.05;                           ///< maximum share of hedged requests; 0 disables hedging
-  std::chrono::duration<double> least_wait{1};   ///< minimum time without a first byte after which a request is late
+  std::chrono::duration<double> least_wait{1};   ///< a request is not late before this time without a first byte
 };
 
 /// Options of remote().
@@ -42,14 +42,15 @@ struct remote_options {
   std::size_t part_bytes = std::size_t{8} << 20;                ///< size of one request in bytes
   std::size_t memory_bytes = std::size_t{256} << 20;            ///< maximum number of prefetched bytes
   std::vector<std::pair<std::string, std::string>> headers{};   ///< sent with each http:// and https:// request
-  /// Returns additional headers for http:// and https:// names, for example a token that expires. Millrace calls it for
-  /// the first request, and again if a response has status 401 or 403. The pauses between calls are as long as in a
-  /// search for keys (s3_options.hpp). Only one thread at a time calls it.
+  /// Returns additional headers for http:// and https:// names, for example a token that expires. Millrace calls the
+  /// function for the first request, and again if a response has status 401 or 403. The pauses between calls are as
+  /// long as in a search for keys (s3_options.hpp). Only one thread at a time calls the function.
   std::function<std::vector<std::pair<std::string, std::string>>()> current_headers{};
   /// Receives each notice, for example about refused keys, on any thread. If empty, notices are written to stderr.
   notice_function notice{};
   std::string ca_file{};   ///< file with certificates of authorities; if empty, the system's certificates are used
-  /// Uses HTTP/2, whose requests share connections. Slower for large objects if the speed of a connection is limited.
+  /// Uses HTTP/2, whose requests share connections. If the speed of each connection is limited, HTTP/2 is slower for
+  /// large objects.
   bool http2 = false;
   std::chrono::duration<double> connect_limit{10};   ///< timeout for establishing a connection
   std::chrono::duration<double> stall_limit{20};     ///< maximum time below `stall_bytes_per_second`

@@ -4,9 +4,9 @@
 //   if (const auto pause_ns = state.next_pause_ns(options, now_ns, 0.3, asked_to_wait_ns)) send_at(now_ns + *pause_ns);
 //   else give_up();
 //
-// The pause is random, between 0 and a bound that doubles with each attempt, and at least the Retry-After of the
-// server. An attempt that delivered a substantial part of its bytes is progress, and does not count as failed. A
-// request without progress fails after `attempts` attempts, or after `limit`. Every request fails after `max_attempts`
+// The pause is a random time between 0 and a bound that doubles with each attempt. If the server sends Retry-After, the
+// pause has at least this length. An attempt that delivers a substantial part of its bytes is progress. A request
+// without progress fails after `attempts` attempts, or after `limit`. Every request fails after `max_attempts`
 // attempts. Errors: none. Threads: not synchronized. Source: "Exponential Backoff And Jitter", Amazon Builders'
 // Library.
 #pragma once
@@ -66,9 +66,9 @@ class retry_state {
   int failed_ = 0, attempts_ = 0;   // failed_: attempts since the last progress
 };
 
-/// Decides whether a late request is hedged by a concurrent second request. A request is late if it has waited too long
-/// for its first byte: longer than `least_wait`, and longer than most requests wait. If many requests are late, no
-/// request is hedged, because the server is overloaded.
+/// Decides whether a late request is hedged by a concurrent second request. A request is late if it has waited for its
+/// first byte longer than `least_wait`, and much longer than most requests. If many requests are late, no request is
+/// hedged, because the server is overloaded.
 class hedge_rule {
  public:
   explicit hedge_rule(const remote_hedging& rule) noexcept : rule_(rule) {}

@@ -1,5 +1,5 @@
-// The network thread. It fetches ranges of objects: sends and retries requests, and passes their bytes to waiting
-// readers.
+// The network thread of a remote storage. The thread requests ranges of objects, retries failed requests, and passes
+// the received bytes to waiting readers.
 //
 //   mr::detail::transfer_engine engine({.requests = 64});
 //   engine.submit(part);                       // any thread; after that: part->wait_for(bytes)
@@ -106,7 +106,7 @@ class transfer_engine {
 
   remote_statistics statistics() const { return log_.statistics(); }
 
-  /// Returns the current time, and how long the network thread has waited for the network in total.
+  /// Returns the current time, and the total time that the network thread has waited for the network.
   network_time now() const noexcept { return {steady_ns(), idle_ns_.load(std::memory_order_relaxed)}; }
 
  private:
