@@ -34,8 +34,8 @@ struct flow : detail::refusals_of<Item, Stages...> {
 };
 
 /// Returns the flow with one more stage. Each stage type has these members:
-///   template <class In> static constexpr diagnose::mistake mistake_on;   // `none` if the stage accepts items of type In
-///   template <class In> using out = ...;                                 // item type of the result for items of type In
+///   template <class In> static constexpr diagnose::mistake mistake_on;   // none: the stage accepts items of type In
+///   template <class In> using out = ...;                                 // the output type for items of type In
 template <class Item, class Source, class... Stages, follows<Item, !(detail::creates_items<Stages> || ...)> Stage>
 constexpr auto operator|(flow<Item, Source, Stages...> before, Stage stage) {
   using next = flow<typename Stage::template out<Item>, Source, Stages..., Stage>;

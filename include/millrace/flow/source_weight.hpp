@@ -10,8 +10,8 @@
 // may be 0.
 // Before the first point and after the last point, the weight is that of the nearest point. In a mix within a mix, the
 // weights of both mixes depend on the position of the run.
-// Errors: setup_error if there are no points, if the points are not in ascending order, or if a weight is negative or
-// not finite. Exceptions of a function end the run.
+// Errors: setup_error if the list of points is empty or not in ascending order, or if a weight is negative or not
+// finite. Exceptions of a function end the run.
 // Threads: immutable. A function must depend only on the position. Several threads may call it at the same time.
 // Cost: order/mix_schedule.hpp describes how often a weight is evaluated.
 #pragma once
