@@ -1,4 +1,4 @@
-// Reads the .idx file of Megatron. It contains the documents of a .bin file, and the type of their tokens.
+// Reads an .idx file of Megatron. This file describes the documents of a .bin file, and the type of the tokens.
 //
 //   const auto index = mr::detail::read_megatron_index(storage, "corpus_text_document.bin", size_of_bin);
 //   if (index) use(index->type, index->first_tokens);   // document i: tokens first_tokens[i] to first_tokens[i + 1]
@@ -24,7 +24,7 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 /// The content of an .idx file.
 struct megatron_index {
   token_type type{};
-  /// Number of each document's first token; the last entry is the number of all tokens.
+  /// Index of each document's first token in the .bin file. The last entry is the number of all tokens.
   std::vector<std::uint64_t> first_tokens{};
   std::uint64_t empty_documents = 0;
 };
@@ -35,7 +35,7 @@ std::string megatron_index_name(std::string_view bin_name);
 /// Returns the token type in the .idx file, or nothing if the file is missing or has another format.
 std::optional<token_type> megatron_token_type(const storage& at, std::string_view bin_name);
 
-/// Returns the documents of a .bin file with the size `bin_bytes`, or nothing if it has no .idx file.
+/// Returns the documents of a .bin file, or nothing if no .idx file exists. `bin_bytes` is the size of the .bin file.
 std::optional<megatron_index> read_megatron_index(const storage& at, std::string_view bin_name,
                                                   std::uint64_t bin_bytes);
 

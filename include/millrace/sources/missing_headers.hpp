@@ -1,10 +1,12 @@
-// Declares names that millrace.hpp does not include, so that the compiler reports the header to include.
+// Declares names of headers that millrace.hpp does not include. If a program uses such a name, the compiler reports the
+// header to include.
 //
 //   mr::png(r["png"]);   // error: ... is unavailable: millrace: this name needs #include <millrace/pictures.hpp>
 //
 // Each function is declared here again, with a parameter to which any argument converts. The conversion is an error
 // unless the right header is included. For types, and for calls with options in braces, the compiler shows a line of
-// this file whose comment names the header. Overload resolution never prefers these declarations to the real ones.
+// this file. A comment at the end of the line names the header. Overload resolution never prefers these declarations to
+// the real ones.
 // Cost: declarations only.
 #pragma once
 
@@ -107,7 +109,7 @@ struct needs_report {
   __attribute__((unavailable("millrace: this name needs #include <millrace/report.hpp>")))
   needs_report(T&&);
 };
-/// The option that most calls of a source have.
+/// Replaces the options of a source in calls such as files(names, {.seed = 1}).
 struct only_a_seed {
   std::uint64_t seed = 0;
 };

@@ -7,7 +7,7 @@
 //             | mr::map(prepare) | mr::batch<&example::pixels, &example::label>({.size = 256});
 //
 // Sources: mix(options, vector of weighted) mixes any number of sources of one type, such as one source for each file
-// of a long list. Each source may be followed by one shuffle, and after that by maps. The items of all sources must
+// of a long list. One shuffle may follow each source, and maps may follow the shuffle. The items of all sources must
 // have the same type after their maps. Without maps, this type is mixed_record, a record with the number of its source.
 //
 // Weights: a weight is a number, or a function of the position in the run (flow/source_weight.hpp), for example for a
@@ -24,9 +24,9 @@
 // Streams: if one source is not shards(), or has shards without an index, all sources are streamed. The run must then
 // have only one process (read/mix/mix_streams.hpp). stats().sources and session::locate() are not available. The end of
 // an epoch is unknown until it is reached.
-// Errors: the errors of the sources; setup_error for a constant weight that is not above 0, for a source without
-// samples, and for a resume point with other sources, weights, windows, seeds or on_exhausted. Threads: as for
-// shards().
+// Errors: the errors of the sources; setup_error if a constant weight is not above 0, or if a source has no samples.
+// setup_error for a resume point of a run with other sources, weights, windows, seeds or on_exhausted.
+// Threads: as for shards().
 #pragma once
 
 #include <millrace/base/random.hpp>
@@ -41,15 +41,15 @@ namespace millrace { inline namespace MILLRACE_ABI {
 
 namespace detail {
 
-// Combines the maps after all sources of a mix into one callable. Each item passes through the maps of its source.
+// Combines the maps of all sources of a mix into one callable. Each item passes through the maps of its source.
 //
 //   using maps_of_a = stage_list<map_stage<F>>;  using maps_of_b = stage_list<map_stage<G>, map_stage<H>>;
 //   mix_prepare<example, maps_of_a, maps_of_b> prepare{{a, b}};
 //   example e = prepare(std::move(record), random, memory);          // record.number() selects the maps
 //
 // For a mixed item (mixed_record, mixed_item), number() returns the number of its source, and alone<Source>() returns
-// the item without the number. All maps of a source use the same rng, in their order. Errors: exceptions of the maps.
-// Threads: any number of threads at the same time.
+// the item without the number. The maps of a source use the same rng, one after the other. Errors: exceptions of the
+// maps. Threads: any number of threads at the same time.
 
 /// Applies the maps of an item's source.
 template <class Item, class... MapsOfSources>
@@ -102,7 +102,7 @@ weighted(Flow, source_weight = 1, std::string = {}) -> weighted<Flow>;
 
 namespace detail {
 
-/// Recognizes flows that can be mixed: a source that is not itself a mix, an optional shuffle, and any number of maps.
+/// Recognizes flows that can be mixed: a source that can be streamed, an optional shuffle, and any number of maps.
 template <class Flow>
 struct mixable {
   static constexpr bool good = false;
@@ -157,7 +157,8 @@ void add_options(const stage_list<Maps...>& maps, map_options& o) {
   });
 }
 
-/// Returns a flow that consists of the source and one map stage. This stage applies the maps of all sources.
+/// Returns a flow that consists of the source and one map stage. This stage applies to each item the maps of its
+/// source.
 template <class Source, class First, class... Rest>
 auto mixed_flow(Source source, std::uint64_t seed, First& first, Rest&... rest) {
   using item = typename First::item;
@@ -180,7 +181,7 @@ auto nested_flow(mix_leaves leaves, std::uint64_t seed, Parts parts, const map_o
   return flow<Item, source_type, map_stage<prepare>>{
       {}, std::move(source), seed, {map_stage<prepare>{{}, {std::move(parts), std::move(leaves.first)}, of_maps}}};
 }
-/// Returns the same flow for arguments without maps.
+/// Returns the flow of a mix with inner mixes, if no argument has maps.
 inline auto nested_flow(const mix_leaves& leaves, std::uint64_t seed) {
   using source_type = mixed_shards<stream_list<shards_source>>;
   return flow<mixed_record, source_type>{{}, source_type(leaves.rule, seed, leaves.sources), seed};
@@ -219,8 +220,8 @@ auto mix(const mix_options& options, weighted<Flows>... of) {
 }
 
 /// Returns a flow that mixes any number of sources of one type, for example a list that is read at run time. The order
-/// of the vector determines the source numbers. Throws the same errors, and setup_error for more than 256 sources
-/// without an index. Up to 512 files stay open between reads.
+/// of the vector determines the source numbers. Throws setup_error if a weight is not above 0, or if a source has no
+/// samples. Throws setup_error if more than 256 sources are streamed. Up to 512 files stay open between reads.
 template <class Flow>
   requires detail::mixed_with<detail::mix_mistake::none, Flow> && (!detail::contains_mixes<Flow>)
 auto mix(const mix_options& options, std::vector<weighted<Flow>> of) {
@@ -265,8 +266,7 @@ auto mix(const mix_options& options, weighted<Flows>... of) {
         std::move(leaves), options.seed, std::tuple{detail::part_maps_of(of.flow, of_maps)...}, of_maps);
 }
 
-/// Returns the flow of a mix whose sources are all mixes. In the list of sources, each of them is replaced by its
-/// sources.
+/// Returns the flow of a mix of mixes. In the list of sources, each inner mix is replaced by its sources.
 template <class Flow>
   requires detail::mixed_with<detail::mix_mistake::none, Flow> && detail::contains_mixes<Flow>
 auto mix(const mix_options& options, std::vector<weighted<Flow>> of) {

@@ -1,4 +1,4 @@
-// The source of a mix of shards. Mixes within the mix are replaced by their sources.
+// The source of a mix of shards. Inner mixes are replaced by their sources.
 //
 //   mr::detail::mix_leaves leaves(mr::exhausted::repeat);
 //   leaves.add(photos);                        // weighted{shards(...) | ..., 0.7}
@@ -45,7 +45,7 @@ void check_streams(const Source& source) {
           "Mix only plain tar shards, or omit that option");
 }
 
-/// The source of a mix that consists only of shards(). It is a stream unless all shards have an index.
+/// The source of a mix that consists only of shards(). The shards are streamed unless all of them have an index.
 template <class Streams>
 class mixed_shards : public mix_streams<Streams> {
  public:
@@ -67,9 +67,9 @@ class mixed_shards : public mix_streams<Streams> {
   /// Returns whether a run uses the indexes of the sources: false if a source has no index. Throws the errors of the
   /// sources.
   bool uses_index(const index_use& use) const {
-    std::atomic<std::size_t> first = sources_.size();   // the first source that has no index, or an error
+    std::atomic<std::size_t> first = sources_.size();   // the first source without an index or with an error
     std::vector<std::exception_ptr> errors(sources_.size());
-    // If a source calls functions of the user, this thread must call all of them.
+    // If sources call functions of the user, these functions must run on this thread.
     const bool one_by_one = sources_.size() < concurrent_sources ||
                             std::any_of(
                                 sources_.begin(), sources_.end(),
@@ -123,7 +123,7 @@ Item run_maps(const Maps& maps, In item, rng& random, scratch& memory) {
                           memory);
 }
 
-/// Recognizes flows whose sources become sources of the outer mix: shards(), and mixes of shards that are not shuffled.
+/// Recognizes flows that an outer mix can include: shards(), and mixes of shards without a shuffle after the mix.
 template <class Flow>
 struct mix_part {
   static constexpr bool good = false, is_mix = false;
@@ -150,7 +150,7 @@ std::size_t window_of(const stage_list<map_stage<Maps>...>&) {
 struct mix_leaves {
   explicit mix_leaves(exhausted on_exhausted) { rule.on_exhausted = on_exhausted; }
 
-  /// Adds one argument of mix(), a `weighted` flow, or its sources if it is a mix.
+  /// Adds one argument of mix(), a `weighted` flow. If the flow is a mix, adds the sources of this mix instead.
   template <class Weighted>
   void add(const Weighted& part) {
     first.push_back(sources.size());
@@ -195,8 +195,7 @@ struct part_maps {
   }
 };
 
-/// An item belongs to one argument of mix(). Applies the maps of this argument to the item. `Parts` is a tuple or a
-/// vector of part_maps.
+/// Applies to each item the maps of its argument of mix(). `Parts` is a tuple or a vector of part_maps.
 template <class Item, class Parts>
 struct nested_prepare {
   Parts parts;

@@ -25,8 +25,8 @@
 // is an error of the session's constructor, unless the session has on_damage. Without an index, all complete samples
 // before the damage are delivered first. Both errors contain the shard, the offset and the last good key. If a payload
 // has changed since it was indexed, its batch fails.
-// A shard that ends between two members without an end marker counts as complete. Such a shard is an error only if its
-// sidecar file states a larger number of samples. A notice reports the first shard without an end marker.
+// If a shard has no end marker, but ends after a complete member, it counts as complete. Such a shard is an error only
+// if its sidecar file states a larger number of samples. A notice reports the first shard without an end marker.
 // Threads: one I/O thread reads each shard. Several shards are read at the same time. Copies of a flow share the
 // indexes.
 #pragma once
@@ -72,15 +72,16 @@ struct shards_options {
   required_fields having{};
   shard_limits limits{};   ///< limits on the content of a shard
   bool strict = false;     ///< whether a missing end marker is an error; otherwise a notice reports the first one
-  /// The storage of the shards, their indexes and their counts. Existing indexes in the storage are used. Missing
-  /// indexes are built, which reads the shards, and are saved only in index_folder.
+  /// The storage of the shards, their indexes and their counts. Existing indexes in the storage are used. To build
+  /// missing indexes, the session reads the shards. New indexes are saved only in index_folder.
   millrace::storage storage{};
   std::string index_folder{};   ///< folder of the index files; by default each index is stored next to its shard
-  /// A file in the storage that describes all shards (examples/inspect --set-index). With it, shards need not be opened
-  /// at the start. By default, set.millrace-index next to the shards of a storage is used, if it exists.
+  /// A file in the storage that describes all shards (examples/inspect --set-index). With this file, the session does
+  /// not open each shard at its start. By default, if the file set.millrace-index exists next to the shards of a
+  /// storage, it is used.
   std::string set_index{};
-  /// Receives the progress of a long listing, and a warning if indexes cannot be saved. By default, they are printed to
-  /// stderr.
+  /// Receives the progress of a long listing, and a warning if indexes cannot be saved. By default, these notices are
+  /// printed to stderr.
   notice_function notice{};
   /// For a session with on_damage: the maximum number of shards that are damaged or missing at the start. Missing
   /// shards must have an index. By default, any number of shards may be damaged, and no shard may be missing.
@@ -91,8 +92,8 @@ struct shards_options {
   std::function<bool(std::string_view key, std::string_view shard)> where{};
   /// Returns how often a pass contains the sample. 0 omits the sample. The default is 1.
   std::function<std::size_t(std::string_view key, std::string_view shard)> repeats{};
-  /// Returns the entry points of a field (offsets where its decoder may start), or no bytes. Many threads call it at
-  /// the same time. By default, no entry points are built, and those in the indexes are used.
+  /// Returns the entry points of a field (offsets where its decoder may start), or no bytes. Several threads call this
+  /// function at the same time. By default, existing entry points in the indexes are used, and none are created.
   std::function<std::vector<std::byte>(std::string_view field, std::span<const std::byte> payload)> entries{};
 };
 
@@ -110,8 +111,8 @@ class shards_source {
   shards_source(const name_list& names, const shards_options& options);
 
   // For a run with an index:
-  /// Returns whether a run uses the indexes. Reads or builds them in the first call that returns true. Throws
-  /// setup_error if they are required but cannot be built, and the errors of shard_data.
+  /// Returns whether a run uses the indexes. The first call that returns true reads or builds the indexes. Throws
+  /// setup_error if required indexes cannot be built, and the errors of shard_data.
   bool uses_index(const index_use& use) const;
   /// Returns whether an option requires the indexes.
   bool needs_index() const noexcept;
@@ -140,14 +141,14 @@ class shards_source {
   shard_reader open(std::size_t shard, std::uint64_t) const;
   /// Informs the storage that these shards will be opened in this order.
   void expect(std::span<const std::size_t> shards) const { files_.expect(shards); }
-  /// Returns the number of samples in a file next to the shard, or 0 if this file does not exist.
+  /// Returns the number of samples that a sidecar file states for the shard, or 0 without such a file.
   std::uint64_t stated_samples(std::size_t shard) const;
   /// Returns the location of another part of a sample whose members are not adjacent in its shard. Reads the headers of
   /// the shard again.
   std::optional<other_piece> other_piece_of(const error_location& sample) const;
   /// Returns the meter of all reads of this source.
   read_meter& reads() const noexcept { return *reads_; }
-  /// Returns the same source, but its reads are recorded in `meter`.
+  /// Returns a copy of this source that records its reads in `meter`.
   shards_source watched_in(std::shared_ptr<read_meter> meter) const;
 
  private:

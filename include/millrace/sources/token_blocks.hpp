@@ -1,8 +1,8 @@
-// Caches blocks of files of tokens. If windows are read in a shuffled order, each block is read once.
+// Caches blocks of token files. If windows are read in a shuffled order, the cache avoids repeated reads of a block.
 //
 //   mr::detail::token_blocks blocks({.block_bytes = 262'144, .limit_bytes = 64 << 20});
 //   const auto block = blocks.get({file, number}, [&](std::vector<std::byte>& bytes) { bytes = read(file, number); });
-//   blocks.has({file, number});                        // whether it is in memory
+//   blocks.has({file, number});                        // whether the block is in memory
 //
 // If the limit is exceeded, the least recently requested block is evicted. Errors: the errors of the reading function.
 // Threads: thread-safe. If several threads request the same block, one thread reads it, and the others wait. Lifetime:

@@ -6,12 +6,12 @@
 //   for (const auto& w : samples) use(reader.read(w.sample));
 //
 // The constructor reads the front of each file to determine the number of its windows. It needs no index files. The
-// order that expect() receives determines how windows are read:
-// - Windows in the order of the files: in pieces of 256 KiB.
-// - A shuffle whose window fits into the allowed memory: in blocks, which are cached until the neighboring windows are
-//   read.
-// - Any other order: one read for each window. A reader announces all its windows to the storage at once, so that the
-//   storage can read several windows at the same time.
+// order that expect() receives determines the reads:
+// - If windows are in the order of the files, a reader reads pieces of 256 KiB.
+// - If a shuffle has a window that fits into the allowed memory, a reader reads blocks. The blocks are cached until the
+//   neighboring windows are read.
+// - If windows are in any other order, a reader reads each window separately. It announces all its windows to the
+//   storage at once, so that the storage can read several windows at the same time.
 //
 // At most 128 files stay open between reads.
 // Errors: setup_error if no file has a window; the errors of read_token_windows(); io_error for a file whose size has
@@ -55,7 +55,7 @@ class token_data {
   /// Returns the number of windows of each file.
   const std::vector<std::uint64_t>& counts() const noexcept { return counts_; }
   std::uint64_t id_of(const located_sample& s) const noexcept { return s.id(); }
-  /// Returns 0: no windows are left out.
+  /// Returns 0, because all windows are used.
   std::uint64_t choice() const noexcept { return 0; }
   const std::string& choice_text() const noexcept { return no_choice_; }
   /// Returns the bytes of all windows.
@@ -112,7 +112,7 @@ class token_data::access {
   ~access();
 
   packed read(const located_sample& s);
-  /// Returns the CRC-32C of the stored bytes of the last window.
+  /// Returns the CRC-32C of the stored bytes of the window that was read last.
   std::uint32_t checksum() const noexcept { return checksum_; }
 
  private:
@@ -127,7 +127,7 @@ class token_data::access {
 
   token_data* data_;
   std::vector<std::unique_ptr<open_file>> open_;   // the open files
-  std::size_t last_file_ = 0;                      // file and offset of the end of the last window
+  std::size_t last_file_ = 0;                      // file and end offset of the previous window
   std::uint64_t end_bytes_ = 0;
   bool is_sparse_ = false;   // whether the windows are far apart
   token_blocks::name block_name_{};

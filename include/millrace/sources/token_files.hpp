@@ -5,12 +5,12 @@
 //             | mr::batch<&mr::packed::ids>({.size = 32});
 //
 // A file is a flat array of little-endian integers, a .npy file of integers, or a file of llm.c. The extension of a
-// flat file, .u8 to .u64 or .i8 to .i64, determines its type. Other flat files contain u16, unless token_bytes is set.
-// header_bytes skips the header of any other format. Window i of a file begins at token i * stride. The tokens after
-// the last complete window of a file are counted, but not delivered. With keep_short they are delivered as a shorter
-// item, for pack().
+// flat file, .u8 to .u64 or .i8 to .i64, determines the type of the tokens. Other flat files contain u16, unless
+// token_bytes is set. header_bytes skips the header of any other format. Window i of a file begins at token i * stride.
+// The tokens after the last complete window of a file are counted, but not delivered. With keep_short, these tokens are
+// delivered as a shorter item, for example for pack().
 // With `documents`, the items are the documents of Megatron's .bin files. The .idx file next to each .bin file lists
-// them. Documents have different lengths, so the flow needs pack() or a ragged column:
+// the documents. Documents have different lengths, so the flow needs pack() or a ragged column:
 //
 //   auto rows = mr::token_files("corpus_text_document.bin", {.seed = 1, .documents = true})
 //             | mr::shuffle({.window = 65536}) | mr::pack({.length = 2049, .separator = 50256});
@@ -23,7 +23,8 @@
 // - setup_error for missing files, and with `documents` for a missing .idx file
 // - setup_error for a length or stride of 0, and for a token_bytes that is not 1, 2, 4 or 8
 // - data_error for a file of another kind, such as a compressed file or a text (sources/token_layout.hpp)
-// - data_error for a size that is not a multiple of a token, and for an .idx file that does not match its .bin file
+// - data_error for a file size that is not a multiple of the token size
+// - data_error for an .idx file that does not match its .bin file
 // - data_error for an id that is negative or not in the vocabulary
 // - io_error for a file that is truncated while it is read
 //
@@ -52,15 +53,15 @@ struct token_files_options {
   std::size_t length = 1024;             ///< tokens per window
   std::optional<std::size_t> stride{};   ///< distance between the starts of two windows, in tokens; default: length
   std::uint64_t seed = 0;                ///< seed of the shuffle and of all random numbers
-  /// 1, 2, 4 or 8; by default the header of the file, or its name, determines it.
+  /// Size of a token: 1, 2, 4 or 8 bytes. By default, the header or the name of the file determines the size.
   std::optional<std::size_t> token_bytes{};
   /// Bytes before the first token of each file. If set, every file is read as a flat array, without a search for
   /// headers.
   std::optional<std::size_t> header_bytes{};
   std::optional<std::size_t> vocabulary{};   ///< ids must be below this value; by default every id is valid
   bool keep_short = false;                   ///< delivers the last window of a file even if it is shorter
-  bool documents = false;        ///< delivers the documents of Megatron's .idx files; length and stride are ignored
-  millrace::storage storage{};   ///< storage that contains the files
+  bool documents = false;                    ///< delivers the documents of Megatron's files; ignores length and stride
+  millrace::storage storage{};               ///< storage that contains the files
 };
 
 namespace detail {
@@ -68,8 +69,8 @@ namespace detail {
 /// Reads the windows of one file, in order. Throws data_error if the file does not consist of tokens.
 class token_reader {
  public:
-  /// `cached` are the windows of the same file from an earlier reader. They are used if the size of the file is the
-  /// same.
+  /// `cached` are the windows of the same file from an earlier reader. If the size of the file has not changed, these
+  /// windows are used.
   token_reader(const std::string& name, const token_files_options& options,
                const std::optional<token_windows>& cached = {});
 
@@ -129,9 +130,9 @@ inline constexpr folder_rule token_folder_rule{is_token_name,
 
 }   // namespace detail
 
-/// Returns a flow of windows. Each is a `packed` with only ids. `names` is one pattern or a list. In folders, files
-/// that end in .u8 to .u64, .i8 to .i64, .bin or .npy are read. Throws setup_error for missing files and for invalid
-/// options.
+/// Returns a flow of windows. Each window is a `packed` that contains only ids. `names` is one pattern or a list. In
+/// folders, files that end in .u8 to .u64, .i8 to .i64, .bin or .npy are read. Throws setup_error for missing files and
+/// for invalid options.
 template <detail::file_names Names = std::vector<std::string>>
 auto token_files(const Names& names, const token_files_options& options = {}) {
   const detail::shard_listing_options listing{.rule = detail::token_folder_rule, .at = options.storage};

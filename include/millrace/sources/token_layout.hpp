@@ -12,7 +12,7 @@
 // - a file of another kind, such as a compressed file, an archive, a table or a text
 // - a .npy file of another type or shape
 // - a file whose size does not match the layout
-// - a file whose tokens seem wider than its name indicates, because nearly every other number is zero
+// - a file in which nearly every second number is zero, because its tokens are probably wider than its name indicates
 // Threads: pure functions; any thread.
 #pragma once
 
@@ -30,8 +30,8 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 /// The user's options for the tokens of a file.
 struct token_layout_options {
-  std::size_t token_bytes = 0;   ///< 1, 2, 4 or 8; 0 if the header of the file, or its name, determines it
-  std::optional<std::size_t> header_bytes{};   ///< if set, the file is flat after these bytes, whatever their content
+  std::size_t token_bytes = 0;   ///< 1, 2, 4 or 8; 0 if the header or the name of the file determines the size
+  std::optional<std::size_t> header_bytes{};   ///< if set, the file is flat after this number of bytes
 };
 
 /// The properties of a file that determine its layout.

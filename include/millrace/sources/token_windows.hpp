@@ -5,7 +5,7 @@
 //   const mr::packed row = mr::detail::window_of(bytes, {.of = windows, .number = 7, .max_id = 50256, .file = name});
 //
 // Window i begins at token i * stride. With keep_short, the tokens after the last complete window form a shorter
-// window. With `documents`, window i is document i of the .idx file of Megatron next to the .bin file.
+// window. With `documents`, window i is document i of Megatron's .idx file, which is stored next to the .bin file.
 // Errors: window_of() throws data_error for an id greater than max_id. Threads: immutable.
 #pragma once
 
@@ -36,7 +36,7 @@ class token_windows {
   token_windows(const token_layout& layout, megatron_index index);
 
   std::uint64_t count() const noexcept { return count_; }
-  /// Returns the bytes of a window.
+  /// Returns the offset and the size of a window in the file, in bytes.
   byte_range place(std::uint64_t window) const noexcept {
     if (documents_) {
       const std::uint64_t* const first = documents_->first_tokens.data() + window;
@@ -85,7 +85,7 @@ struct stored_window {
   std::uint32_t max_id;
   std::string_view file;
 };
-/// Returns the ids in the bytes of a window.
+/// Decodes the ids of a window.
 packed window_of(std::span<const std::byte> stored, const stored_window& window);
 
 /// Returns the greatest valid id. A vocabulary of 0 means that every id is valid.
@@ -100,9 +100,9 @@ struct opened_tokens {
   const std::string& name;
   byte_source& file;
 };
-/// Reads the front of a file. For a .bin file, also reads Megatron's .idx file next to it, which contains the token
-/// type and the documents. Throws the errors of layout_of_tokens() and read_megatron_index(). Throws setup_error if
-/// documents are requested, but the .idx file does not exist.
+/// Returns the windows of a file. Reads the front of the file. If a .bin file has an .idx file of Megatron, also reads
+/// the token type and the documents from the .idx file. Throws the errors of layout_of_tokens() and
+/// read_megatron_index(). Throws setup_error if documents are requested, but the .idx file does not exist.
 token_windows read_token_windows(const opened_tokens& opened, const token_layout_options& options,
                                  const window_rule& rule);
 

@@ -7,7 +7,7 @@
 //
 // item/column/columns.hpp lists the allowed types of columns. The worker that created an item writes its row directly
 // into the slot (the memory of the batch). The run's first sample defines the shapes.
-// Evaluation: pad_last fills up the last batch of an epoch with masked rows. Then every batch has `size` rows on every
+// Evaluation: if pad_last is true, masked rows fill the last batch of an epoch. Every batch has `size` rows on every
 // rank, and each sample occurs exactly once over all ranks. b.valid() is 1 for rows with a sample. Masked rows are the
 // last rows of the batch. They contain zeros (length 0 in a ragged column) and have an empty key.
 // prefetch sets the maximum number of batches on the host that are ready or in preparation. The default is 2 to 16.
@@ -26,7 +26,7 @@ struct batch_options {
   std::size_t size = 32;      ///< rows in a batch
   bool drop_last = true;      ///< whether a short last batch of an epoch is dropped without being decoded
   bool pad_last = false;      ///< whether masked rows fill up the short last batch; if true, drop_last has no effect
-  bool allow_empty = false;   ///< whether a rank may have no row of a short batch; if false, this is a setup_error
+  bool allow_empty = false;   ///< whether a rank without rows of a short batch is allowed; otherwise setup_error
   bool keys = false;          ///< whether b.keys() contains the key of each row's sample
 };
 
@@ -118,7 +118,7 @@ constexpr batch_stage<member_at<Item, Index>{}...> batch_of_all(const batch_opti
 
 }   // namespace detail
 
-/// Returns the stage that builds batches with these columns, each `[options.size, ...]`.
+/// Returns the stage that builds batches with these columns. The first dimension of each column is options.size.
 template <auto... Members>
 constexpr detail::batch_stage<Members...> batch(batch_options options) {
   return {{}, options};
@@ -135,18 +135,18 @@ template <auto... Members>
 constexpr detail::batch_stage<Members...> batch(columns<Members...>, batch_options options) {
   return {{}, options};
 }
-/// Catches batch<Item>() for a type whose members cannot be listed; the compile error is reported at the '|'.
+/// Accepts a type whose members cannot be listed. The compiler reports the error at the '|' of the flow.
 template <class Item>
   requires(detail::member_count<Item>() == 0)
 constexpr detail::unlisted_stage batch(const batch_options&) {
   return {};
 }
-/// Catches batch<...>(256): the compile error names the option.
+/// Rejects batch<...>(256) at compile time. The compile error names the option `size`.
 template <auto... Members>
 detail::broken_stage batch(detail::diagnose::batch_of_a_number);
 template <class Item>
 detail::broken_stage batch(detail::diagnose::batch_of_a_number);
-/// Catches batch_size, another name of `size`.
+/// Rejects the option name batch_size at compile time. The compile error names the option `size`.
 template <auto... Members>
 detail::broken_stage batch(detail::diagnose::batch_by_another_name);
 template <class Item>
@@ -174,7 +174,7 @@ struct prefetch_stage : stage_tag {
 
 /// Returns the stage that limits the number of batches on the host.
 constexpr detail::prefetch_stage prefetch(prefetch_options options) { return {{}, options}; }
-/// Catches prefetch(4): the compile error names the option.
+/// Rejects prefetch(4) at compile time. The compile error names the option `batches`.
 detail::broken_stage prefetch(detail::diagnose::prefetch_of_a_number);
 
 }}   // namespace millrace

@@ -6,8 +6,8 @@
 //
 // The column is ragged, or an integer that contains the length. A sample goes into the first bucket whose boundary is
 // at least its length. A batch from the bucket with boundary n has tokens / n rows, but at most the `size` of batch().
-// A full bucket becomes the next batch; b.size() is its number of rows. Without `tokens`, every batch has `size` rows.
-// The integer may then be any category of a sample, from 0 to the last boundary:
+// A full bucket becomes the next batch; b.size() is its number of rows. Without `tokens`, every batch has `size` rows,
+// and an integer column may contain any category from 0 to the last boundary:
 //
 //   mr::bucket<&example::kind>({.boundaries = {1, 2}})     // 1: upright images, 2: wide ones; ragged_picture.hpp
 //
@@ -19,7 +19,7 @@
 // With several ranks, set session_options::epoch_batches, so that each rank has the same number of batches. Each rank
 // fills its buckets with its own samples, so rows and lengths differ between ranks. To compute a mean over all ranks,
 // divide by the sum of b.size() over all ranks.
-// Memory: the buckets store fewer samples than the sum of their numbers of rows.
+// Memory: the buckets store fewer samples than one full batch of each bucket.
 // If a sample fails, the samples in the buckets are not delivered. A resumed run reads these samples again.
 // Errors: setup_error for invalid options, and for buckets that exceed the memory budget; data_error for a length above
 // the last boundary. Threads: runs on its own thread.
@@ -194,7 +194,7 @@ auto bucket(bucket_options options) {
   detail::check(options);
   return detail::bucket_stage<Column>{{}, std::move(options)};
 }
-/// Returns the same stage for the first of these columns that has a length.
+/// Returns the stage that batches samples by the first of these columns that has a length.
 template <auto... Members>
 auto bucket(columns<Members...>, bucket_options options) {
   constexpr auto first = detail::first_with_length<Members...>();

@@ -8,8 +8,8 @@
 // Outputs always keep the order of their inputs. The number of items in an epoch is not known in advance.
 // Threads: a stage with a const push() and no finish() runs on all workers. Any other stage runs on its own thread, in
 // order.
-// Errors: push() may throw. Emitting more items than max_outputs() returns, or than the option allows, is a
-// setup_error.
+// Errors: push() may throw. If push() emits more items than max_outputs() returns or the option allows, the session
+// throws setup_error.
 #pragma once
 
 #include <millrace/base/error.hpp>
@@ -29,8 +29,8 @@ concept has_fill_level = requires(C& c, const C& same, std::uint64_t number) {
   c.restore_fill_level(number);
 };
 
-/// These two templates access the members of the stage only when they are instantiated. Before that, the compiler
-/// prints the message that names a missing member.
+/// These two templates are instantiated only after the compiler has checked the members of the stage. Therefore a
+/// missing member causes a readable error.
 template <class C, class>
 struct output_of {
   using type = typename C::output;
@@ -104,7 +104,7 @@ constexpr auto expand(C expanding) {
   return detail::expand_stage<C>{{}, std::move(expanding)};
 }
 
-/// Returns the stage that runs `expanding`, for a type whose max_outputs() is missing or wrong.
+/// Returns the stage that runs `expanding`, and uses options.max_outputs instead of expanding.max_outputs().
 /// Throws setup_error if options.max_outputs is 0.
 template <class C>
 constexpr auto expand(C expanding, expand_options options) {
@@ -147,7 +147,7 @@ struct filter_stage : stage_tag {
   using out = In;
   template <class In>
   static constexpr bool parallel = true;
-  /// Returns an equivalent expanding stage for items of type In.
+  /// Returns an equivalent expanding stage for items of type `In`.
   template <class In>
   auto as_expanding() && {
     return expand_stage<typename detail::filter_of<Keep>::template bound<In>>{{}, {std::move(keep)}};

@@ -11,20 +11,20 @@
 //   }
 //
 // This stage needs millrace/mix_rows.hpp. The first column contains the rows to mix, such as images, as u8, f16, bf16
-// or f32. The second column contains their labels, which are numbers: get<&example::label>() is label_a. For losses
-// over dense rows of label weights, see mr::dense_labels() in device/mix_rows.hpp.
+// or f32. The second column contains their labels, which are numbers: get<&example::label>() is label_a. If a loss
+// needs a weight for each class, mr::dense_labels() (device/mix_rows.hpp) computes these weights.
 //
 // Pairs: by default, each rank mixes its rows 0 and 1, 2 and 3, and so on. In general, rows p and p + stride of the
 // global batch (the rows of all ranks in one step) are a pair if floor(p / stride) is even. The default stride is the
 // number of ranks. Both rows of a pair have the same lambda and the same box. A row without a partner is not changed:
-// it has lambda 1, and its own label as label_b. If one row of a pair is damaged (session_options::on_damage), neither
-// row is changed.
+// its lambda is 1, and its label_b is its own label. If one row of a pair is damaged (session_options::on_damage),
+// neither row is changed.
 //
 // Random numbers depend on the seed, the epoch, the position of the pair's first row, and the stage. They do not depend
 // on the number of workers, and a resumed run draws the same numbers.
 //
-// Ranks: the resume point contains the stride. A resumed run uses this stride unless `.stride` is set. All numbers of
-// ranks that divide the stride produce the same rows. Any other number of ranks is an error.
+// Ranks: the resume point contains the stride. A resumed run uses this stride unless `.stride` is set. If the number of
+// ranks divides the stride, the rows do not depend on the number of ranks. Otherwise, the session throws setup_error.
 //
 // Mixing: the worker that renders the second row of a pair mixes both rows, by the formulas of item/column/row_mix.hpp.
 // With `.deferred`, the worker does not mix rows. Call mr::mix_rows(pixels, b.row_mixes()) to mix them on the host
@@ -49,7 +49,7 @@ namespace millrace { inline namespace MILLRACE_ABI {
 /// Options of mix_rows().
 struct mix_rows_options {
   double mixup_alpha = 0;            ///< lambda is distributed as Beta(alpha, alpha); 1/1024 to 1024, or 0 for no mixup
-  double cutmix_alpha = 0;           ///< the same for cutmix, before the box is clipped; 0 for no cutmix
+  double cutmix_alpha = 0;           ///< alpha of cutmix, whose lambda changes if the box is clipped; 0 for no cutmix
   double switch_probability = 0.5;   ///< probability of cutmix, if both alphas are set
   double probability = 1;            ///< probability that a pair is mixed
   /// Minimum and maximum side of the cutmix box, as fractions of the image's sides, as in timm. By default, alpha
@@ -136,8 +136,8 @@ struct mix_rows_stage : stage_tag {
 
 }   // namespace detail
 
-/// Returns the stage that mixes rows of `Pixels`, whose labels are `Label`, by mixup, cutmix, or a random choice of
-/// both.
+/// Returns the stage that mixes the rows of the column `Pixels` by mixup, by cutmix, or by a random choice of both. The
+/// column `Label` contains the labels.
 /// Throws setup_error for options out of range.
 template <auto Pixels, auto Label>
 detail::mix_rows_stage<Pixels, Label> mix_rows(const mix_rows_options& options) {
@@ -146,7 +146,8 @@ detail::mix_rows_stage<Pixels, Label> mix_rows(const mix_rows_options& options) 
   return stage;
 }
 
-/// Returns the stage that mixes rows of `Pixels`, whose labels are `Label`: x = lambda a + (1 - lambda) b.
+/// Returns the stage that mixes the rows of the column `Pixels`: x = lambda a + (1 - lambda) b. The column `Label`
+/// contains the labels.
 /// Throws setup_error for options out of range.
 template <auto Pixels, auto Label>
 auto mixup(const mixup_options& o = {}) {
@@ -163,7 +164,7 @@ auto mixup(columns<Pixels, Label, Others...>, const mixup_options& o = {}) {
   return mixup<Pixels, Label>(o);
 }
 
-/// Returns the stage that swaps a box between rows of `Pixels`, whose labels are `Label`.
+/// Returns the stage that swaps a box between two rows of the column `Pixels`. The column `Label` contains the labels.
 /// Throws setup_error for options out of range.
 template <auto Pixels, auto Label>
 auto cutmix(const cutmix_options& o = {}) {

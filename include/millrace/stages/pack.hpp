@@ -10,22 +10,22 @@
 //
 // - pack() puts documents one after the other into rows. If a separator is set, it follows each document. If a document
 //   does not fit into the rest of a row, pack() cuts it and continues it in the next row.
-// - pack_best_fit() cuts only documents that are longer than a row. It puts each document, or the rest of a cut
-//   document, into the row that it fills best, among the rows that are not full yet. The unused end of a row is
-//   padding. If a document ends exactly at the end of its row, no separator follows.
+// - pack_best_fit() cuts only documents that are longer than a row. It puts each piece (a document, or the rest of a
+//   cut document) into the open row with the least sufficient space. The unused end of a row is padding. If a document
+//   ends exactly at the end of its row, no separator follows.
 //
 // On one rank, both stages fill the last rows of a pass with padding. A document without tokens adds nothing, not even
 // a separator.
-// The column `segments` contains, for each token, the number of its document in the row, from 1. The column `positions`
-// contains, for each token, its offset from the beginning of its piece of a document. Both are 0 for padding. A model
+// The column `segments` contains the number of each token's document in the row, from 1. The column `positions`
+// contains the offset of each token from the beginning of its piece of a document. Both are 0 for padding. A model
 // needs both columns to limit attention to one document.
 // If you pass a function that returns the cost of an item, both stages produce lists of items, std::vector<Item>. The
 // sum of the costs of a list is at most max_cost, and items are never cut. pack() ends a list when the next item does
 // not fit. pack_best_fit() puts each item into the open list that has the least sufficient space.
 // The order of the rows does not depend on the number of threads.
 // Resume: if pack() builds rows of tokens, and only map() and batch() follow, a resumed run starts at the document that
-// contains the end of the last delivered row. In all other cases, it reads the current pass again from its beginning
-// or, on several ranks, all data from the start of the run.
+// contains the end of the last delivered row. In all other cases, a resumed run on one rank reads the current pass
+// again from its beginning. On several ranks, it reads all data again from the start of the run.
 // On several ranks, each rank packs the documents of the shards that it reads. A row may continue from one pass into
 // the next pass, without padding. The resume point of a rank is valid only for this rank and the same number of ranks.
 // Errors: setup_error for a length or max_cost of 0. setup_error for a resume point of a run with another length,
@@ -123,7 +123,7 @@ class partial_row {
 const pack_options& checked(const pack_options& o);
 
 /// Puts documents one after the other. Between two documents, the state of the object is the number of tokens in the
-/// current row. This number is enough to resume, because these tokens were delivered before the resume.
+/// current row. To resume, this number is enough: the interrupted run has already delivered the row with these tokens.
 class packing {
  public:
   using output = packed;
@@ -154,7 +154,8 @@ class packing {
 
   position::packing_limits limits() const noexcept { return {.row = options_->length, .open_rows = 1}; }
   std::uint64_t fill_level() const noexcept { return row_ ? row_->used() : 0; }
-  /// Restores the fill level of the first row, whose tokens were delivered before the resume.
+  /// Restores the number of tokens in the first row. Their values are unknown, but the interrupted run has already
+  /// delivered this row.
   void restore_fill_level(std::uint64_t tokens) {
     if (tokens >= options_->length)
       throw data_error("the resume point has " + std::to_string(tokens) + " tokens in a row of " +
@@ -285,7 +286,7 @@ concept cost_function = !std::same_as<costed_item<Cost>, diagnose::any_type> &&
                           { cost(item) } -> std::integral;
                         };
 
-/// Catches a cost without an item type, and a cost that would be rounded.
+/// Rejects a cost function whose parameter type is generic, or whose result is not an integer.
 struct wrong_cost {
   // clang-format off
   template <class Cost>
@@ -327,8 +328,8 @@ auto pack(Cost cost, cost_options options) {
   options.open_rows = 1;
   return detail::item_pack_stage<Cost>{{{}, {std::move(cost), options}}};
 }
-/// Returns the stage that puts each item into the open row that it fits best.
-/// `cost` is as in pack().
+/// Returns the stage that puts each item into the open row with the least sufficient space. `cost` is a function from
+/// an item to an integer; its parameter has the type of the items.
 /// Throws setup_error if options.max_cost is 0.
 template <detail::cost_function Cost>
 auto pack_best_fit(Cost cost, const cost_options& options) {

@@ -5,12 +5,13 @@
 // Directly after a source, shuffle changes the order of reading. It permutes the shards by (seed, epoch). Then sample i
 // of the permuted shards gets the key i + U(seed, epoch, i) * window, where U is uniform in [0, 1). Samples are
 // delivered in the order of their keys ("sliding jitter"). A sample moves by less than `window` positions. If the
-// window has at least as many samples as an epoch, the order is a uniform permutation of the epoch. In any other
-// position, shuffle buffers up to `window` items, and applies the same rule.
+// window has at least as many samples as an epoch, the order is a uniform permutation of the epoch. If shuffle does not
+// directly follow a source, it buffers up to `window` items, and delivers them in the order of their keys.
 // With an index the order is computed, and nothing is buffered. Without an index, about half a window of encoded
 // samples is buffered at a time. In the first epoch, a complete window is buffered before the first batch, to find out
-// whether the window covers the epoch. If the memory budget is too small for that, delivery begins earlier.
-// Errors: setup_error at the end of an epoch, if the window covers the epoch but exceeded the memory budget.
+// whether the window covers the epoch. If the memory budget is too small for a complete window, delivery begins
+// earlier.
+// Errors: setup_error at the end of an epoch, if the window covers the epoch but does not fit into the memory budget.
 #pragma once
 
 #include <millrace/base/version.hpp>
@@ -39,9 +40,9 @@ struct shuffle_stage : stage_tag {
 
 /// Returns the stage that shuffles; the default window is 8192 samples.
 constexpr detail::shuffle_stage shuffle(shuffle_options options = {}) { return {{}, options}; }
-/// Catches shuffle(1000): the compile error names the option.
+/// Rejects shuffle(1000) at compile time. The compile error names the option `window`.
 detail::broken_stage shuffle(detail::diagnose::shuffle_of_a_number);
-/// Catches buffer_size, another name of `window`.
+/// Rejects the option name buffer_size at compile time. The compile error names the option `window`.
 detail::broken_stage shuffle(detail::diagnose::shuffle_by_another_name);
 
 }}   // namespace millrace

@@ -7,8 +7,8 @@
 // Directly after a source, or after the source's shuffle, the stage ends the pass after `count` items. Therefore damage
 // in later items has no effect. In any other position, the rest of the pass is read and dropped, and a resumed run
 // reads the pass again from the beginning.
-// Errors: setup_error for a count of 0, for an indexed source, and for several ranks, because each rank counts its own
-// passes.
+// Errors: setup_error for a count of 0, and for a source that always uses an index. setup_error for several ranks,
+// because each rank counts its own passes.
 #pragma once
 
 #include <millrace/base/error.hpp>
@@ -43,7 +43,7 @@ struct take_stage : stage_tag {
   static constexpr diagnose::mistake mistake_on = diagnose::mistake::none;
   template <class In>
   using out = In;
-  /// Returns an equivalent expanding stage for items of type In.
+  /// Returns an equivalent expanding stage for items of type `In`.
   template <class In>
   expand_stage<detail::taking<In>> as_expanding() const {
     return {{}, {.count = count}};

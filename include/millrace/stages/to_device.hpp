@@ -5,10 +5,10 @@
 //   auto on_gpu = batches | mr::to_device({.device = gpu, .stream = my_stream, .slots = 3});
 //
 // `stream` is the stream that the training step uses. The stream waits for the copy of a batch. The slot (the memory of
-// a batch) is reused after the stream has completed its work on the batch. No thread waits for the stream. Pass a
-// stream of the trainer. With CUDA's legacy default stream, Millrace measures times only by the host's clock, because
-// an event in that stream waits for all blocking streams of the process. `slots` limits the batches in device memory:
-// copies in progress and batches in use. The host device has no separate slots; it uses the host slots.
+// a batch) is reused after the stream has completed its work on the batch. No thread waits for the stream. With CUDA's
+// legacy default stream, Millrace measures times only by the host's clock, because an event in that stream waits for
+// all blocking streams of the process. `slots` limits the batches in device memory: copies in progress and batches in
+// use. The host device has no separate slots; it uses the host slots.
 // Lifetime: the stream must live until the last batch is released. cudaStreamPerThread names a different stream on each
 // thread. Therefore cudaStreamPerThread works only if each batch is released on the thread that received the batch.
 #pragma once

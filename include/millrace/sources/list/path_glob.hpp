@@ -1,12 +1,12 @@
-// Lists folders recursively, and matches globs. In a glob, "**" matches any number of folders.
+// Lists folders recursively, and matches globs.
 //
 //   mr::detail::deep_matches("photos/**/*.jpg", o);                 // all files below photos/ that match, sorted
 //   mr::detail::path_matches("a/**/*.jpg", "a/b/c/1.jpg");          // true; for the names of a storage
 //   mr::detail::fixed_folder("photos/**/*.jpg");                    // "photos/"
 //
-// A component "**" matches zero or more folders. As the last component, it matches all files below. A name that begins
-// with a dot is matched only by a component that begins with a dot. Other components follow fnmatch(). Links to folders
-// are followed. A link to a folder that contains the link is ignored.
+// A component "**" matches zero or more folders. If "**" is the last component, it matches all files in the folder and
+// its subfolders. Only a component that begins with a dot matches a name that begins with a dot. Other components
+// follow fnmatch(). Links to folders are followed. A link to a folder that contains the link is ignored.
 // Errors: io_error for a folder that cannot be read. Threads: any thread; no shared state. Cost: reads each folder
 // once.
 #pragma once
@@ -20,13 +20,13 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// The rule that selects the files of a folder that a source reads.
+/// The rule by which a source selects files in a folder.
 struct folder_rule {
   bool (*accepts)(std::string_view name) noexcept;
   const char* hint;                     ///< advice to the user about the accepted extensions
   bool ignore_missing = false;          ///< a missing file, or a glob without matches, is not an error
   std::size_t unreadable_at_most = 0;   ///< maximum number of unreadable or missing files
-  /// Whether a folder selects all files below it, and globs match only files.
+  /// If true, the subfolders of a folder are searched, too, and globs match files only.
   bool recursive = false;
 };
 

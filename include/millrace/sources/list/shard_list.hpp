@@ -5,11 +5,11 @@
 //   mr::list_shards("data/**/*.tar");                // "**" matches any number of folders (path_glob.hpp)
 //   mr::list_shards({"odd#name?.tar", "x{1}.tar"});  // the names of a list are used literally
 //
-// A string is first split at "::". Its braces are expanded next, and its globs (* ? [..]) last. The matches of a glob
-// and the shards of a folder are sorted by the bytes of their names. In folders, names that begin with a dot are
-// skipped. The name of an existing file is used literally, even if it looks like a glob. The prefix "file:" is allowed.
-// All other schemes need a storage (io/file/storage.hpp). Commands are never run. In a storage, a name that ends in "/"
-// is a folder.
+// A string is first split at "::". Then braces are expanded, and then globs (* ? [..]). The matches of a glob and the
+// shards of a folder are sorted by the bytes of their names. In folders, names that begin with a dot are skipped. The
+// name of an existing file is used literally, even if it looks like a glob. The prefix "file:" is allowed. All other
+// schemes need a storage (io/file/storage.hpp). Commands are never run. In a storage, a name that ends in "/" is a
+// folder.
 // Errors: setup_error for a glob or folder without shards, and for shards that are missing, unreadable or not regular
 // files. All shards are checked before any is read. io_error for a folder that cannot be read. Threads: any thread; no
 // shared state.
@@ -36,7 +36,7 @@ bool is_shard_name(std::string_view name) noexcept;
 inline constexpr folder_rule shard_folder_rule{
     is_shard_name, "Shards end in .tar, .tgz, .tar.gz, .tar.zst, .tar.bz2, .tar.xz or .tar.lz4"};
 
-/// Returns the path after "file:". Returns other paths unchanged. Throws setup_error for other schemes and for
+/// Removes the scheme "file:". Returns a path without a scheme unchanged. Throws setup_error for other schemes and for
 /// commands.
 std::string_view local_path(std::string_view location);
 
@@ -66,7 +66,7 @@ struct shard_listing_options {
   std::uint64_t report_after_ns = 10'000'000'000;
 };
 
-/// Returns the names in a remote storage that a pattern selects. Throws setup_error for a glob or folder without files.
+/// Returns the names that a pattern selects in a remote storage. Throws setup_error for a glob or folder without files.
 /// Does not check whether names without a glob exist.
 std::vector<std::string> list_stored(std::string_view pattern, const shard_listing_options& o);
 

@@ -1,13 +1,13 @@
-// Reads how many samples each shard has, from files that other tools wrote. It is for shards that cannot have a
-// Millrace index.
+// Reads the number of samples in each shard from files of other tools. Use it for shards that cannot have a Millrace
+// index.
 //
 //   auto counts = mr::sidecar_counts(shards);                                  // one std::optional for each shard
 //   auto more = mr::sidecar_counts(shards, {.wids_file = "shardindex.json"});
 //   if (counts[k]) plan_with(*counts[k]);              // compare with the number of samples that were read
 //
 // Searches next to each shard for DALI's "<name up to its first dot>.idx" and for OpenCLIP's "sizes.json". If
-// `wids_file` is set, the function also reads the members "url" and "nsamples" of that JSON file. If two files have
-// different numbers, the number is unknown. The offsets in these files are not used.
+// `wids_file` is set, the function also reads the members "url" and "nsamples" of that JSON file. If two files state
+// different numbers for a shard, its number is unknown. The offsets in these files are not used.
 // Errors: data_error with file and offset for a file with invalid content; io_error for a file that cannot be read.
 // Threads: any thread; no shared state.
 // Formats: DALI, "Creating an Index" (wds2idx); webdataset/wids, "wids-shard-index-v1"; JSON as in RFC 8259.
@@ -46,7 +46,7 @@ std::optional<std::string> small_file(const storage& at, const std::string& path
 /// Returns the content of a JSON file, or nothing if it is not a regular file. Throws data_error for more than 64 MiB.
 std::optional<std::string> json_file(const storage& at, const std::string& path);
 
-/// Returns the number in the first line, which is "v1.2 <samples>".
+/// Returns the number of samples of a DALI index. The first line of the index is "v1.2 <samples>".
 std::uint64_t count_of_dali_index(std::string_view text, const std::string& path);
 
 /// Stores numbers of samples by file name. If a name gets two different numbers, its number is unknown.

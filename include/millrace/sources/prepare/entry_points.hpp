@@ -7,8 +7,8 @@
 //   std::printf("%llu fields, %.1f %% of the shards\n", all.fields, 100 * all.share());
 //
 // shards() then delivers the entry points together with their fields (bytes::entries()). The shards do not change.
-// Alternatively, the option `entries` of shards() creates entry points at the first start. Shards whose indexes have
-// entry points are skipped. Therefore, if a call was interrupted, the next call continues. Entry points that need more
+// Alternatively, the option `entries` of shards() creates entry points at the first start. A call skips shards whose
+// indexes already have entry points. Therefore a second call completes an interrupted call. Entry points that need more
 // bytes than their payload are omitted.
 // Errors: the errors of shards() with an index; io_error if an index cannot be written; the exceptions of `make`.
 // Threads: starts threads, which call `make` concurrently.
@@ -39,7 +39,7 @@ struct entry_points_options {
 
 /// Statistics of the entry points in the indexes of shards.
 struct entry_points {
-  std::uint64_t shards = 0;      ///< shards whose payloads were searched for entry points, by any call
+  std::uint64_t shards = 0;      ///< shards that this call or an earlier call searched
   std::uint64_t processed = 0;   ///< shards that this call searched
   std::uint64_t samples = 0;     ///< samples of all shards
   /// Damaged samples in the shards that this call searched; they have no entry points.

@@ -1,14 +1,15 @@
-// Writes a set index: one small file that describes all shards of a set. With this file, a session sends no request for
-// each shard when it starts.
+// Writes a set index: one small file that describes all shards of a set. If this file exists, a session does not read
+// each shard at its start.
 //
 //   auto totals = mr::write_set_index("train-{000..146}.tar", "set.millrace-index");   // then copy it with the shards
 //   std::printf("%zu shards, %llu samples\n", totals.shards, static_cast<unsigned long long>(totals.samples));
 //   auto far = mr::write_set_index("s3://photos/*.tar", "set.millrace-index", {.storage = mr::remote()});
 //   auto flow = mr::shards("s3://photos/train-{000..146}.tar", {.storage = mr::remote()});   // finds the set index
 //
-// For each shard, the file contains its size, the number of its samples and the digest of its members. For shards in a
-// storage, it also contains their version. You may copy the set index of local shards to a storage together with the
-// shards. Missing indexes are built. Compressed and damaged shards are omitted, because they cannot have an index.
+// For each shard, the file contains the size, the number of samples and the digest of the members. If the shards are in
+// a storage, the file also contains the version of each shard. You may copy the set index of local shards to a storage
+// together with the shards. Missing indexes are built. Compressed and damaged shards are omitted, because they cannot
+// have an index.
 // Errors: the errors of shards() with an index; io_error if the file cannot be written.
 // Threads: starts threads and waits for them.
 // Format: io/index/format/set_index.hpp.
