@@ -1,5 +1,5 @@
-// Umbrella header for everything about text: lines of files, packing into rows of tokens, and sessions. It needs
-// oneTBB, libarchive and zlib, but not libjpeg.
+// Umbrella header for everything about text: lines of files, packing into rows of tokens, and sessions. This header
+// needs oneTBB, libarchive and zlib, but not libjpeg.
 //
 //   #include <millrace/text.hpp>
 //   auto flow = mr::lines("corpus-{0000..1023}.jsonl.gz", {.seed = 7}) | mr::shuffle({.window = 65'536})

@@ -34,11 +34,11 @@ struct run_report {
   flow_statistics statistics{};
   verdict conclusion{};
   std::vector<knob_gain> gains{};   ///< in descending order; among equal gains, upper bounds are last
-  std::vector<point> scaling{};     ///< in order of workers; measured for the run's number, predicted for other numbers
+  std::vector<point> scaling{};     ///< by number of workers; the run's own number has the measured speed
   std::vector<checked_prediction> predictions{};
   timeline events{};
   picture_statistics pictures{};                              ///< since the start of the run, like `counts`
-  std::vector<event_count> counts{};                          ///< events that are not errors: skipped, accepted
+  std::vector<event_count> counts{};                          ///< events that are not errors, such as skipped members
   std::vector<std::pair<std::string, std::string>> facts{};   ///< machine, versions, digest
   std::string title = "millrace run";
   run_origin origin{};   ///< empty unless set; report_of(session) sets run_origin::now()

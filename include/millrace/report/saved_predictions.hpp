@@ -1,5 +1,5 @@
 // Stores the speeds that the report of a run predicts for other settings. If a later run has one of the predicted
-// changes, its report shows the predicted and the measured speed.
+// changes, the report of the later run shows the predicted and the measured speed.
 //
 //   mr::run_report r = mr::report_of(run);
 //   mr::compare_with("runs/6/report", r);        // from write_reports(); fills r.predictions
@@ -33,7 +33,7 @@ std::string predictions_text(const run_report& r);
 
 }   // namespace detail
 
-/// Compares this run with the predictions of an earlier run. Adds the predictions with the settings of this run to
+/// Compares this run with the predictions of an earlier run. Adds the predictions for the settings of this run to
 /// r.predictions. `earlier` is the path that the earlier run passed to write_reports(). Throws io_error if the file of
 /// predictions cannot be read, and data_error if the file is invalid.
 void compare_with(const std::string& earlier, run_report& r);

@@ -1,5 +1,5 @@
-// Operations of the word layers (words.hpp) for the kernels of the resizer: sums that become bytes, and pixels in
-// memory. A block is 128 bits of a register.
+// Operations of the word layers (words.hpp) for the kernels of the resizer: conversions of words to bytes, and loads
+// and stores of pixels. A block is 128 bits of a register.
 //
 //   const mr::detail::neon::rgb_writer<> writer;                       // avx2::rgb_writer<false, false>
 //   writer.put(red, green, blue, to);                                  // 3 * vector_bytes interleaved bytes
@@ -21,17 +21,19 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail { namespace avx2 {
 
-/// Returns bytes clamped to 0..255: all bytes of `a`, then all bytes of `b`. Moves data between blocks.
+/// Converts words to bytes, clamped to 0..255. Returns all bytes of `a`, then all bytes of `b`. Moves data between
+/// blocks.
 MILLRACE_SIMD bytes clamped_bytes_in_order(words a, words b) noexcept {
   return (bytes)_mm256_permute4x64_epi64((__m256i)clamped_bytes(a, b), 0xd8);
 }
-/// Returns bytes clamped to 0..255, where bytes of `a` have even indices, and bytes of `b` odd indices.
+/// Converts words to bytes, clamped to 0..255. In the result, bytes of `a` have even indices, and bytes of `b` have odd
+/// indices.
 MILLRACE_SIMD bytes clamped_byte_pairs(words a, words b) noexcept {
   const __m256i zip = _mm256_setr_epi8(0, 8, 1, 9, 2, 10, 3, 11, 4, 12, 5, 13, 6, 14, 7, 15, 0, 8, 1, 9, 2, 10, 3, 11,
                                        4, 12, 5, 13, 6, 14, 7, 15);
   return (bytes)_mm256_shuffle_epi8((__m256i)clamped_bytes(a, b), zip);
 }
-/// One channel of the pixels for rgb_writer: the columns of `row_parts` registers of words.
+/// One channel of pixels, as rgb_writer accepts it. The channel is computed in `row_parts` registers of words.
 using row_bytes = bytes;
 inline constexpr std::size_t row_parts = 2;
 /// Loads vector_words bytes as words.
@@ -121,7 +123,7 @@ class rgb_writer {
   __m256i order_[3], mask_[3];
 };
 
-/// Calls use(writer) with a writer of this kind.
+/// Calls use(writer) with an rgb_writer that has these template arguments.
 template <class Use>
 MILLRACE_SIMD void with_rgb_writer(bool streams, bool three_way_logic, const Use& use) noexcept {
   if (!streams) use(rgb_writer<false, false>());

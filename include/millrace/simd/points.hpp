@@ -58,7 +58,7 @@ MILLRACE_SIMD floats floats_at(byte_block v) noexcept {
   return _mm256_cvtepi32_ps(_mm256_cvtepu8_epi32(first == 0 ? all : _mm_unpackhi_epi64(all, all)));
 }
 MILLRACE_SIMD floats rounded_down(floats v) noexcept { return _mm256_floor_ps(v); }
-/// Returns the numbers of each block at these positions.
+/// Returns, for each block, the four numbers at the indices a, b, c and d of the block.
 template <int a, int b, int c, int d>
 MILLRACE_SIMD floats picked(floats v) noexcept {
   return _mm256_permute_ps(v, a | b << 2 | c << 4 | d << 6);
@@ -68,7 +68,8 @@ template <int lane>
 MILLRACE_SIMD floats fused_by_lane(floats a, floats weights, floats c) noexcept {
   return fused(a, picked<lane, lane, lane, lane>(weights), c);
 }
-/// Concatenates each block of `low` and `high`, and returns the numbers `first` to `first` + 3.
+/// Concatenates each block of `low` with the same block of `high`. Returns four of these eight numbers, beginning at
+/// index `first`.
 template <int first>
 MILLRACE_SIMD floats joined(floats low, floats high) noexcept {
   return _mm256_castsi256_ps(_mm256_alignr_epi8(_mm256_castps_si256(high), _mm256_castps_si256(low), 4 * first));
@@ -104,7 +105,7 @@ MILLRACE_SIMD floats of_axis(const floats (&by_point)[1][4]) noexcept {
 /// `first`: 0, 4 or 8.
 class point_bytes {
  public:
-  /// Load 8 or 16 bytes of each point at addresses[b] + distance.
+  /// load_8() and load_16() load 8 or 16 bytes of each point, from addresses[b] + distance.
   MILLRACE_SIMD static point_bytes load_8(const std::uint8_t* const (&addresses)[2], std::ptrdiff_t distance) noexcept {
     return {(__m128i)avx2::load_8(addresses[0] + distance), (__m128i)avx2::load_8(addresses[1] + distance)};
   }
@@ -136,7 +137,7 @@ MILLRACE_SIMD byte_block truncated_pixels(const floats (&v)[2]) noexcept {
   const __m128i places = _mm_setr_epi8(0, 1, 2, 8, 9, 10, 4, 5, 6, 12, 13, 14, -1, -1, -1, -1);
   return (byte_block)_mm_shuffle_epi8(all, places);
 }
-/// Returns sixteen bits: whether each number is negative.
+/// Returns sixteen bits. A bit is set if the number with the same index is negative.
 MILLRACE_SIMD unsigned marks_of(const quads (&v)[2]) noexcept {
   const auto bits = [](quads q) MILLRACE_ALWAYS_INLINE {
     return static_cast<unsigned>(_mm256_movemask_ps(_mm256_castsi256_ps((__m256i)q)));
@@ -198,7 +199,7 @@ MILLRACE_SIMD std::int32_t clamped_pixel(quad_block v) noexcept {
   return vget_lane_s32((int32x2_t)vqmovun_s16(vcombine_s16(words, words)), 0);
 }
 
-/// NEON moves four bytes into the low bytes of quads by one look-up.
+/// Uses one look-up, which moves four bytes into the low bytes of quads.
 template <int first>
 MILLRACE_SIMD floats floats_at(byte_block v) noexcept {
   constexpr quad_block places = {first - 256, first - 255, first - 254, first - 253};   // negative: that byte becomes 0

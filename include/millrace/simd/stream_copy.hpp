@@ -4,7 +4,7 @@
 //
 // On x86-64, large copies bypass the caches. A normal store first reads the old content of each cache line. This
 // doubles the memory traffic. The written bytes are visible to threads that synchronize with this thread.
-// Errors: none. Threads: any. Cost: half of that of std::memcpy() if the destination is not in a cache.
+// Errors: none. Threads: any. Cost: if the destination is not in a cache, half of the time of std::memcpy().
 #pragma once
 
 #include <millrace/base/version.hpp>
@@ -17,7 +17,7 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 inline constexpr std::size_t least_streamed_bytes = 4096;   // smaller copies use the caches
 
-/// Copies `bytes` bytes from `from` to `to`, which do not overlap.
+/// Copies `bytes` bytes from `from` to `to`. The two ranges must not overlap.
 inline void stream_copy(std::byte* to, const std::byte* from, std::size_t bytes) noexcept {
 #ifdef __x86_64__
   if (bytes >= least_streamed_bytes) {

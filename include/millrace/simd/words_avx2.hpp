@@ -5,9 +5,9 @@
 //   [[gnu::target("avx2")]] bytes limited(words a, words b) { return clamped_bytes(a, b); }
 //
 // Kernels are written once, for all layers (words_avx2.hpp, words_neon.hpp), and compiled by for_each_layer.inc. All
-// layers have the same operations with the same results per block. A block is 128 bits: NEON registers have one, AVX2
-// registers two. No operation moves data between blocks, except where its comment says so. `blocks`, `vector_words` and
-// similar constants are the sizes of a layer.
+// layers have the same operations with the same results per block. A block is 128 bits. A NEON register has one block,
+// and an AVX2 register has two blocks. No operation moves data between blocks, except where its comment says so.
+// `blocks`, `vector_words` and similar constants are the sizes of a layer.
 // All functions are inlined. Call them only from functions that are compiled for the same instructions. Threads: any;
 // all functions except stores are pure.
 #pragma once
@@ -49,7 +49,7 @@ MILLRACE_SIMD quads high_pairs(quads a, quads b) noexcept {
 MILLRACE_SIMD octs low_pairs(octs a, octs b) noexcept { return (octs)_mm256_unpacklo_epi64((__m256i)a, (__m256i)b); }
 MILLRACE_SIMD octs high_pairs(octs a, octs b) noexcept { return (octs)_mm256_unpackhi_epi64((__m256i)a, (__m256i)b); }
 
-/// Returns (a b + 2^14) >> 15. Undefined if a and b are -32768.
+/// Returns (a * b + 2^14) >> 15. Undefined if a and b are -32768.
 MILLRACE_SIMD words rounded_products(words a, words b) noexcept { return __builtin_ia32_pmulhrsw256(a, b); }
 /// Returns (a b) >> 16.
 MILLRACE_SIMD words high_products(words a, words b) noexcept { return __builtin_ia32_pmulhw256(a, b); }
@@ -103,7 +103,7 @@ MILLRACE_SIMD bytes rounded_top_bytes(unsigned_quads a, unsigned_quads b, unsign
   return clamped_bytes(clamped_words(as_quads((a + half) >> 24), as_quads((b + half) >> 24)),
                        clamped_words(as_quads((c + half) >> 24), as_quads((d + half) >> 24)));
 }
-/// Two weights, 0 to 32767, of bytes.
+/// Two weights for bytes. A weight is from 0 to 32767.
 struct byte_weights {
   MILLRACE_SIMD byte_weights(int of_x, int of_y) noexcept : both_(quads_of(of_y << 16 | of_x)) {}
 
@@ -143,7 +143,7 @@ MILLRACE_SIMD bytes narrowed_bytes(const quads* q) noexcept {
 MILLRACE_SIMD bytes narrowed_masks(const quads* q) noexcept {
   return (bytes)__builtin_ia32_packsswb256(clamped_words(q[0], q[1]), clamped_words(q[2], q[3]));
 }
-/// Returns the sum of each eight bytes.
+/// Returns the sums of every eight adjacent bytes.
 MILLRACE_SIMD octs sums_of_eight(bytes v) noexcept { return (octs)_mm256_sad_epu8((__m256i)v, _mm256_setzero_si256()); }
 /// Returns the bytes of `b` where the mask is 255, and the bytes of `a` where the mask is 0. Uses inline assembly,
 /// because GCC would first compare the mask with 0. AVX2 reads only the highest bit of each byte of the mask.
@@ -156,7 +156,7 @@ MILLRACE_SIMD bytes selected(bytes a, bytes b, bytes mask) noexcept {
 MILLRACE_SIMD bytes load_table(const std::uint8_t* from) noexcept {
   return (bytes)_mm256_broadcastsi128_si256(_mm_loadu_si128((const __m128i*)from));
 }
-/// Returns byte indices[i] of the same block of `table` for each i. Indices are 0 to 15, or 128, which selects 0.
+/// For each i, returns byte indices[i] of the same block of `table`. An index is from 0 to 15. The index 128 selects 0.
 MILLRACE_SIMD bytes entries_of(bytes table, bytes indices) noexcept {
   return (bytes)_mm256_shuffle_epi8((__m256i)table, (__m256i)indices);
 }
@@ -173,8 +173,8 @@ MILLRACE_SIMD quads high_quad_products(words a, words b) noexcept {
 MILLRACE_SIMD floats to_floats(quads v) noexcept { return _mm256_cvtepi32_ps((__m256i)v); }
 MILLRACE_SIMD quads truncated(floats v) noexcept { return (quads)_mm256_cvttps_epi32(v); }
 MILLRACE_SIMD quads nearest(floats v) noexcept { return (quads)_mm256_cvtps_epi32(v); }
-/// Returns a * b + c. The product is rounded, then the sum. Compilers also fuse intrinsics if the target or the
-/// program's flags allow it.
+/// Returns a * b + c. The product is rounded, then the sum. Compilers may fuse both operations, even if they are
+/// intrinsics. The inline assembly prevents this.
 MILLRACE_SIMD floats sum_of_product(floats a, floats b, floats c) noexcept {
   floats product = a * b;
   asm("" : "+x"(product));   // the compiler cannot optimize across this
@@ -193,7 +193,7 @@ MILLRACE_SIMD byte_block low_bytes(word_block v) noexcept {
 MILLRACE_SIMD byte_block half_sums(byte_block a, byte_block b) noexcept {
   return (byte_block)_mm_avg_epu8((__m128i)a, (__m128i)b) - ((a ^ b) & 1);
 }
-/// Returns byte places[i] of `v` for each i, or 0 where places[i] is 128 or more. Other places are below 16.
+/// For each i, returns byte places[i] of `v`, or 0 if places[i] is 128 or more. Other values of places[i] are below 16.
 MILLRACE_SIMD byte_block bytes_at(byte_block v, byte_block places) noexcept {
   return (byte_block)_mm_shuffle_epi8((__m128i)v, (__m128i)places);
 }
@@ -232,7 +232,8 @@ struct pair_products {
 
 #include <millrace/simd/words_x86.inc>
 
-/// Transposes two rows of words that narrowed() returned. The result has each row twice, without columns 2 and 6.
+/// Transposes two rows of words that narrowed() returned. The result contains each row twice, and omits columns 2 and
+/// 6.
 MILLRACE_SIMD column_pairs transposed_two(words top, words bottom) noexcept {
   const auto a = (__m256i)low_pairs(as_quads(top), as_quads(bottom));
   const auto b = (__m256i)high_pairs(as_quads(top), as_quads(bottom));
@@ -240,7 +241,8 @@ MILLRACE_SIMD column_pairs transposed_two(words top, words bottom) noexcept {
           (words)_mm256_shuffle_epi32(b, 0xee)};
 }
 
-/// The rows of adjacent blocks of coefficients, 16 words apart and aligned to 32 bytes: two blocks in one register.
+/// The rows of two adjacent blocks of coefficients. One register contains the same row of both blocks. Rows are 16
+/// words apart and aligned to 32 bytes.
 struct block_rows {
   std::int16_t* at;
 
@@ -253,7 +255,7 @@ struct block_rows {
     *static_cast<volatile words*>(__builtin_assume_aligned(at + 16 * row, 32)) = words{};
   }
 };
-/// The steps of a quantizer, in the same layout.
+/// The steps of a quantizer, in the layout of block_rows.
 struct step_rows {
   const std::int16_t* at;
   MILLRACE_SIMD words load(std::size_t row) const noexcept {
@@ -267,8 +269,8 @@ MILLRACE_SIMD void store_halves(std::uint8_t* first, std::uint8_t* second, quads
   std::memcpy(first, &low, 16);
   std::memcpy(second, &high, 16);
 }
-/// Writes four bytes of each block to each of four rows. narrowed() returned columns 0 and 1 in `left`, and columns 2
-/// and 3 in `right`.
+/// Writes four bytes of each block to each of four rows. `left` contains columns 0 and 1, and `right` contains columns
+/// 2 and 3, as returned by narrowed().
 MILLRACE_SIMD void store_four_rows(std::uint8_t* to, std::size_t stride_bytes, words left, words right) noexcept {
   const quads a = as_quads(left), b = as_quads(right);
   const quads v = as_quads(clamped_bytes(as_words(low_pairs(a, b)), as_words(high_pairs(a, b))));
@@ -278,7 +280,7 @@ MILLRACE_SIMD void store_four_rows(std::uint8_t* to, std::size_t stride_bytes, w
     std::memcpy(to + i * stride_bytes, &eight, 8);
   }
 }
-/// Writes two bytes of each block to each of two rows. narrowed() returned columns 0 and 1 in `columns`.
+/// Writes two bytes of each block to each of two rows. `columns` contains columns 0 and 1, as returned by narrowed().
 MILLRACE_SIMD void store_two_rows(std::uint8_t* to, std::size_t stride_bytes, words columns) noexcept {
   const quads v = as_quads(clamped_bytes(columns, columns));
   const auto left = static_cast<std::uint32_t>(v[0]), right = static_cast<std::uint32_t>(v[4]);

@@ -1,12 +1,12 @@
-// The word layer of AVX-512 with VNNI and VBMI: the operations of words_avx2.hpp in registers of four blocks, for the
-// kernels that gain from them.
+// The word layer of AVX-512 with VNNI and VBMI: the operations of words_avx2.hpp in registers of four blocks. Only
+// kernels that are faster with this layer use it.
 //
 //   #define MILLRACE_WIDE_KERNELS                                      // for_each_layer.inc includes this layer
 //   #define MILLRACE_KERNELS <millrace/image/jpeg/baseline/inverse_dct_body.inc>
 //   #include <millrace/simd/for_each_layer.inc>                        // defines avx512::..., avx2::... or neon::...
 //
-// All functions are inlined, and may be called only from functions with the same target. Some use inline assembly or
-// masks of ones, because g++ 12 warns about plain intrinsics or compiles them to other instructions.
+// All functions are inlined, and may be called only from functions with the same target. Some functions use inline
+// assembly or masks of ones, because g++ 12 warns about plain intrinsics or compiles them to other instructions.
 // Threads: any; all functions except stores are pure.
 #pragma once
 
@@ -105,10 +105,10 @@ struct pair_products {
 
 using half_register [[gnu::vector_size(32)]] = std::int16_t;
 
-/// Rows of coefficient blocks from two consecutive block pairs. Each row is aligned to 32 bytes.
+/// Rows of coefficients from two consecutive pairs of blocks. Each row of a pair is aligned to 32 bytes.
 struct block_rows {
   std::int16_t* at;
-  static constexpr std::size_t second_pair = 144;   // in elements
+  static constexpr std::size_t second_pair = 144;   // offset of the second pair of blocks, in elements
 
   MILLRACE_SIMD words load(std::size_t row) const noexcept {
     return joined(at + 16 * row, at + 16 * row + second_pair);
@@ -149,7 +149,7 @@ inline constexpr std::size_t row_parts = 1;
 struct rgb_interleaving {
   alignas(64) std::uint8_t from[96];
   constexpr rgb_interleaving() : from() {
-    constexpr unsigned block_of[4] = {0, 2, 1, 3};   // the block of each eight columns
+    constexpr unsigned block_of[4] = {0, 2, 1, 3};   // the block of every eight columns
     for (unsigned p = 0; p < 32; ++p)
       for (unsigned c = 0; c < 3; ++c)
         from[3 * p + c] = static_cast<std::uint8_t>(16 * block_of[p / 8] + p % 8 + 8 * c + (c == 2 ? 48 : 0));

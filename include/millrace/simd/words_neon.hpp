@@ -156,7 +156,8 @@ MILLRACE_SIMD quads weighted_byte_sums(bytes v, bytes weights) noexcept {
   return (quads)vpadalq_u16(vpaddlq_u16(low), vmull_high_u8((uint8x16_t)v, (uint8x16_t)weights));
 }
 
-/// Words x and y of four columns: the lower (0) or the upper (1) half of each register.
+/// The words of four columns, in one half of x and one half of y. Half 0 is the lower half of a register, and half 1 is
+/// the upper half.
 template <int half_of_x, int half_of_y>
 struct word_pairs {
   words x, y;

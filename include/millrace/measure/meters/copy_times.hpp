@@ -64,7 +64,7 @@ class copy_times {
     const arrival& a = arrivals_[batch % arrivals_.size()];
     if (a.batch.load(std::memory_order_acquire) != batch) return 0;
     const std::uint64_t at_ns = a.at_ns.load(std::memory_order_acquire);
-    return a.batch.load(std::memory_order_relaxed) == batch ? at_ns : 0;   // or a later copy has overwritten it
+    return a.batch.load(std::memory_order_relaxed) == batch ? at_ns : 0;   // 0 if a later copy has replaced the entry
   }
   std::vector<span_ring::span> spans() const { return spans_.snapshot(); }
 
@@ -88,7 +88,7 @@ class copy_times {
   struct arrival {
     std::atomic<std::uint64_t> batch{no_batch}, at_ns{0};
   };
-  std::array<arrival, 32> arrivals_;   // entry: batch number % 32; the trainer queries its latest batch
+  std::array<arrival, 32> arrivals_;   // the index is the batch number % 32
   std::uint64_t started_ns_ = 0;
   std::uint64_t last_ns_ = 0;   // used only by the thread that waits for copies
   std::atomic<std::uint64_t> busy_ns_{0}, batches_{0}, bytes_{0}, for_space_ns_{0}, for_input_ns_{0};

@@ -1,5 +1,5 @@
 // Measures how the time of a segment (stages that run together) is divided between the maps and the rendering of
-// columns. Each worker has a phase_times object. A claim is the samples that a worker receives at once.
+// columns. Each worker has a phase_times object. A claim consists of the samples that a worker receives at once.
 //
 //   const bool measure = times.next_claim();                 // true for one claim in eight
 //   if (measure) times.add(maps_ns, rendering_ns, samples);   // the times of that claim's first group of samples

@@ -4,8 +4,8 @@
 //   warm_ups.passed(batches, current_statistics);   // after each delivery; snapshots after batches 1, 4, 16
 //   const mr::flow_statistics window = warm_ups.without(statistics);
 //
-// The warm-up is the first quarter of a run, rounded down to 0, 1, 4 or 16 batches. Batches before a change of the
-// number of threads belong to the warm-up, too, if they are at most a quarter of the run.
+// The warm-up is the first quarter of a run, rounded down to 0, 1, 4 or 16 batches. If the number of threads changes in
+// the first quarter of a run, all batches before the change belong to the warm-up.
 // Errors: none. Threads: the trainer calls passed(). Any thread may call the other members.
 #pragma once
 
@@ -52,7 +52,7 @@ class warm_up_statistics {
     if (batches != 1 && batches != 4 && batches != 16) return;
     restart(current_statistics());
   }
-  /// Must be called when a setting has changed.
+  /// Stores measurements at another possible end of the warm-up. Must be called when a setting has changed.
   template <class Figures>
   void restart(Figures now) {
     const std::lock_guard lock(mutex_);

@@ -54,7 +54,7 @@ inline nvtxEventAttributes_t trace_message(const char* name) noexcept {
   return a;
 }
 
-/// Marks a range on this thread that ends with the scope.
+/// Marks a range on this thread. The range ends with the scope.
 class [[nodiscard]] trace_range {
  public:
   explicit trace_range(const char* name) noexcept {

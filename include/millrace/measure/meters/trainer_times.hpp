@@ -1,4 +1,4 @@
-// Measures the trainer's time in next(), its time in the training step, and the fill levels at each call of next().
+// Measures the time of the trainer in next() and in the training step, and the fill levels at each call of next().
 //
 //   times.start(started_ns);
 //   times.call(called_ns, arrived_ns);      // next() begins; the previous batch's copy arrived at arrived_ns
@@ -9,7 +9,7 @@
 // copy to the device has arrived. The part of the step before the arrival counts as waiting for data. The time from the
 // end of an epoch to the next call of next(), for example for validation, is a pause. A pause counts neither as step
 // nor as wait. The wall time excludes pauses. The clock stops at the end of the run. The wait for the first batch does
-// not count as a wait. The delivery times of the last 2048 batches are stored.
+// not count. The delivery times of the last 2048 batches are stored.
 // Errors: none. Threads: the trainer calls call() and record_return(). Any thread may call the other members.
 #pragma once
 
@@ -46,8 +46,7 @@ class trainer_times {
   void start(std::uint64_t now_ns);
   /// Begins to watch the trainer for stalls. The trainer now waits for a phase of the session's start.
   void watch(std::uint64_t now_ns);
-  /// Stops watching the trainer, because the phase of the session's start is complete, or because the phase reports its
-  /// own progress.
+  /// Stops watching the trainer. Called if the phase of the session's start is complete, or reports its own progress.
   void leave(std::uint64_t now_ns);
 
   /// Records a call of next(). `arrived_ns` is the time at which the copy of the last delivered batch arrived; 0 if

@@ -62,7 +62,7 @@ class worker_times {
   /// Changes the reason for the wait. The worker must be waiting.
   void wait_for(std::uint64_t now_ns, waits_for what) noexcept {
     const std::uint64_t since = idle_since_ns_.load(std::memory_order_relaxed);
-    idle_since_ns_.store(now_ns, std::memory_order_release);   // before the counter, which add_to() reads first
+    idle_since_ns_.store(now_ns, std::memory_order_release);   // before the counter: add_to() reads the counter first
     waited(now_ns - std::min(since, now_ns));
     waiting_for_ = what;
   }
@@ -159,7 +159,7 @@ class worker_times {
     if (const waits_for what = waiting_for_; what != waits_for::nothing)
       add(what == waits_for::space ? blocked_ns_ : starved_ns_, ns);
   }
-  /// Adds the time since the previous call, or since begin(), to the busy time, and returns this time.
+  /// Adds the time since the previous call, or since begin(), to the busy time. Returns the added time.
   std::uint64_t was_busy(std::uint64_t until_ns) noexcept {
     const std::uint64_t spent = until_ns - at_ns_.load(std::memory_order_relaxed);
     at_ns_.store(until_ns, std::memory_order_relaxed);

@@ -1,11 +1,11 @@
-// Counts, by name, notable events that are not errors, such as skipped members or accepted damage.
+// Counts notable events by name. The events are not errors. Examples are skipped members and accepted damage.
 //
 //   s.count("repaired frames");                      // in render(row, s) of a column; `s` is a mr::scratch
 //   for (const auto& c : run.stats().counts) std::cout << c.what << ": " << c.times << '\n';
 //
 // A name must be a string literal, because only its address is stored. Names with equal text share one count. At most
-// 48 names are stored; events with other names are counted as "other". Notices for the user can also be posted here:
-// the first notice of each kind, or the first few.
+// 48 names are stored; events with other names are counted as "other". Notices for the user can also be posted here.
+// Only the first notice of each kind, or the first few, are stored.
 // Errors: none. Threads: any number of threads may count, post and read concurrently. Counting does not wait and does
 // not allocate.
 #pragma once

@@ -58,7 +58,7 @@ constexpr event_name event_of_text(std::string_view text) noexcept {
   return event_name::none;
 }
 
-/// If the event means that libjpeg decoded a JPEG, returns the reason, otherwise null.
+/// Returns the reason why libjpeg decoded a JPEG. Returns null if the event has another meaning.
 constexpr const char* libjpeg_reason(event_name name) noexcept {
   if (name < event_name::by_libjpeg || name == event_name::none) return nullptr;
   return text_of(name) + std::string_view("JPEGs by libjpeg: ").size();

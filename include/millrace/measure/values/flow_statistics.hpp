@@ -84,7 +84,7 @@ struct flow_statistics {
   std::uint64_t in_turn_ns = 0, in_turn_samples = 0;
   std::uint64_t passed_on_samples = 0;            ///< samples that readers passed on in order; 0 without a fixed order
   std::optional<std::uint64_t> storage_bytes{};   ///< bytes read that were not in the page cache
-  double storage_ceiling_bytes_per_s = 0;         ///< maximum speed, measured or known in advance; 0 if unknown
+  double storage_ceiling_bytes_per_s = 0;         ///< maximum speed of the storage; 0 if unknown
   double copy_ceiling_bytes_per_s = 0;
   double receive_ns_per_byte = 0;     ///< processor time to receive a byte from a feeder; 0 if unknown
   std::size_t usable_cores = 0;       ///< cores by affinity and quota; 0 if unknown
@@ -157,8 +157,8 @@ Figures operator-(Figures now, const Figures& before) {
       a.phases[p].service_ns -= b.phases[p].service_ns;
       of_phases += a.phases[p].busy_ns;
     }
-    // The time of a phase is an estimate: a share of the total time so far. If the share decreased, its time in the
-    // window counts as 0, and the times of the other phases are scaled down.
+    // The time of a phase is an estimate: a share of the total time so far. If the share decreased, the time of the
+    // phase in the window counts as 0, and the times of the other phases are scaled down.
     if (of_phases <= a.busy_ns) continue;
     for (phase_statistics& p : a.phases)
       p.busy_ns = static_cast<std::uint64_t>(static_cast<double>(p.busy_ns) * static_cast<double>(a.busy_ns) /

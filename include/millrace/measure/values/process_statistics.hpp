@@ -6,8 +6,8 @@
 //   const mr::detail::process_statistics spent = mr::detail::process_statistics::now() - before;
 //
 // Cost: a few microseconds for each thread of the process. On Linux, now() reads the cgroup's cpu.stat,
-// /proc/self/task/N/schedstat and /proc/self/io. If the system does not provide a value, the value is 0, or unset for
-// storage bytes. The kernel does not count the bytes of some network file systems.
+// /proc/self/task/N/schedstat and /proc/self/io. If the system does not provide a value, the value is 0. Unknown
+// storage bytes are unset. The kernel does not count the bytes of some network file systems.
 // Errors: none. Threads: any thread.
 #pragma once
 
@@ -20,7 +20,7 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// Statistics of the process since its start, or their difference between two times.
+/// Statistics of the process since its start, or the difference between the statistics at two times.
 struct process_statistics {
   std::uint64_t throttled_ns = 0;   ///< throttled time: the maximum of the cgroup and its ancestors
   std::uint64_t cpu_ns = 0;         ///< processor time, summed over all threads
@@ -40,7 +40,7 @@ struct process_statistics {
   }
 };
 
-/// Finds the line of a small file that begins with `word`, such as "throttled_usec 120" or "read_bytes: 4096". Returns
+/// In a small file, finds a line that begins with `word`, such as "throttled_usec 120" or "read_bytes: 4096". Returns
 /// the number after `word`.
 std::optional<std::uint64_t> number_after(const std::string& path, const char* word);
 

@@ -9,8 +9,8 @@
 // In the model, k outstanding reads deliver k x b / (1 + q (k - 1)) bytes per second. Here b is the speed of a single
 // read, and q is the share of a read that cannot run concurrently with other reads. contention() estimates q.
 // Errors: none; with too few reads the result is empty. Threads: not synchronized.
-// Source: the universal scalability law (Gunther, Guerrilla Capacity Planning, 2007) without its coherency term, which
-// is Amdahl's law.
+// Source: the universal scalability law (Gunther, Guerrilla Capacity Planning, 2007) without the coherency term. The
+// remaining formula is Amdahl's law.
 #pragma once
 
 #include <millrace/base/version.hpp>
@@ -49,7 +49,7 @@ class read_levels {
   double mean_outstanding() const noexcept;
 
   /// Returns q of the formula above, 0..1. The result is empty if too few levels have enough reads. The value may be
-  /// too low: it is about 1/2 for storage that processes reads one after the other.
+  /// too low. For storage that processes reads one after the other, the value is about 1/2 instead of 1.
   std::optional<double> contention() const noexcept;
 
   /// Returns the speed with this number of outstanding reads, relative to the speed of a single read.

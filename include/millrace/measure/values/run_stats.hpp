@@ -26,7 +26,7 @@ struct shuffle_statistics {
   double expected_share = 0;                  ///< forecast for the order's window; set by session::shuffle_quality()
   double ideal_share = 0;                     ///< forecast for a complete shuffle; set by session::shuffle_quality()
   double neighbor_distance = 0;               ///< observed mean distance, in positions of the global order
-  double ideal_neighbor_distance = 0;         ///< the same for a complete shuffle
+  double ideal_neighbor_distance = 0;         ///< mean distance after a complete shuffle
   std::uint64_t batches = 0, neighbors = 0;   ///< number of observed batches and pairs; 0 if nothing was observed
 };
 
@@ -44,7 +44,7 @@ struct run_stats {
   std::uint64_t first_batch_ns = 0;         ///< time from the start to the first batch; not part of wait_ns
   std::uint64_t worker_busy_ns = 0;         ///< busy time, summed over all workers of the last segment
   std::uint64_t dropped_last = 0;           ///< samples that were dropped at the ends of epochs; 0 if unknown
-  std::uint64_t replaced = 0, masked = 0;   ///< rows of damaged samples: copies of other rows, and zeros
+  std::uint64_t replaced = 0, masked = 0;   ///< rows of damaged samples: copied from other rows; set to 0
   std::uint64_t lost_shards = 0;            ///< shards whose remaining samples were lost because of damage
   std::uint64_t digest = 0;                 ///< b.position().digest of the last batch; 0 without positions
   std::uint64_t samples_read = 0, bytes_read = 0, read_busy_ns = 0;

@@ -39,8 +39,7 @@ std::string queue_chart(const run_report& r);
 std::string scaling_chart(const run_report& r);
 
 /// Returns up to three batches with complete spans. The timeline contains spans for the last batches only, and some
-/// spans of a batch may be missing. A batch counts as complete if it has as many differently named spans as any other
-/// batch.
+/// spans of a batch may be missing. A batch counts as complete if no other batch has spans with more different names.
 std::vector<std::uint64_t> batches_to_show(const timeline& t);
 
 std::string gantt_chart(const run_report& r);

@@ -25,7 +25,7 @@ class trace_event_writer {
 
   void name_track(std::uint32_t track, const std::string& called);
   void span(const timeline_span& s);
-  /// Writes a flow event in the middle of the span, because the viewer binds it to the enclosing span.
+  /// Writes a flow event in the middle of the span, because the viewer binds a flow event to the enclosing span.
   void flow(const char* phase, const timeline_span& s);
   void counter(const timeline_counter& c);
 

@@ -19,8 +19,8 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 /// Returns text escaped for elements and attributes of HTML and SVG; control characters become \xNN.
 std::string escaped(std::string_view text);
 
-/// Returns the distance between two marks: 1, 2 or 5 times a power of ten. From 0, five or fewer steps of this size are
-/// enough to reach `most`.
+/// Returns the distance between two marks: 1, 2 or 5 times a power of ten. At most five such distances are between 0
+/// and `most`.
 double round_step(double most);
 
 using svg_points = std::vector<std::pair<double, double>>;
@@ -52,8 +52,8 @@ class svg_plot {
   };
   /// Draws a bar, at least half a unit wide. The part beyond the end of the x axis is not drawn.
   void bar(const box& b, std::string_view style, const std::string& tip);
-  /// A part of a column, from `from` to `to` on the y axis. Its width is `share` and its middle is `at_x` + `aside`, in
-  /// units of x.
+  /// A part of a column, from `from` to `to` on the y axis. The width is `share`, and the middle is at `at_x` +
+  /// `aside`, both in units of the x axis.
   struct part_of_column {
     double at_x = 0, from = 0, to = 0, share = 0.7, aside = 0;
   };

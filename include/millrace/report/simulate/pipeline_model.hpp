@@ -5,8 +5,8 @@
 //   mr::detail::simulated then = mr::detail::simulate(m);             // report/simulate/simulation.hpp
 //
 // I/O threads read `samples_per_read` samples at a time, and at most `read_ahead_bytes` ahead. Workers render each
-// sample into a row of a batch in one of `host_slots` slots. Copies are written to `device_slots` slots; if their
-// number is 0, the training step uses the host slots.
+// sample into a row of a batch in one of `host_slots` slots. Copies are written to `device_slots` slots. If
+// `device_slots` is 0, the training step uses the host slots.
 // Times are in nanoseconds: per read, per sample for the work, and per batch for the copy and the step.
 // The model omits I/O threads whose samples are not needed yet, and serial stages on separate threads. It assumes that
 // each thread has a core.
@@ -68,7 +68,7 @@ class empirical_distribution {
     r.scale_ *= factor;
     return r;
   }
-  /// Returns a distribution of the same shape with the mean `ns`; if no time was recorded, fixed(ns).
+  /// Returns a distribution of the same shape with the mean `ns`. If no time was recorded, returns fixed(ns).
   empirical_distribution with_mean(double ns) const { return empty() ? fixed(ns) : scaled(ns / mean()); }
 
   /// Draws one value, in nanoseconds.
@@ -98,7 +98,7 @@ struct pipeline_model {
   double sample_bytes = 100'000;
   double batch_bytes = 0;    ///< size of a batch; one copy transfers it
   double contention = 0;     ///< slowdown of concurrent reads (measure/values/read_levels.hpp)
-  double useful_share = 1;   ///< share of useful work of all I/O threads except the first (flow_statistics.hpp)
+  double useful_share = 1;   ///< useful share of the work of all I/O threads except the first
   empirical_distribution read_ns{}, unpack_ns{}, work_ns{}, copy_ns{}, step_ns{};
   std::vector<std::pair<std::string, double>> phases{};   ///< phases of the work: names and shares
   std::uint64_t warm_up_batches = 20, batches = 200;      ///< `batches` batches are measured after the warm-up

@@ -26,7 +26,7 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 /// The result of simulate().
 struct simulated {
   flow_statistics statistics{};
-  timeline events{};   ///< the measured window; spans and counters only if pipeline_model::with_timeline
+  timeline events{};   ///< timeline of the window; has spans if pipeline_model::with_timeline is set
 };
 
 class flow_simulation {

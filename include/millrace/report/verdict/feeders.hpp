@@ -9,7 +9,7 @@
 // rows in the remaining time. The speed is limited by the other stages (limits.hpp), and by the rate at which the cores
 // can receive rows. The trainer still reads all samples, so the limit of reading applies. The size of a row is its size
 // in the batch: u8 pixels need half of the bandwidth of f16. With TLS, receiving costs about three times as much.
-// Errors: none; the result is empty without a measurement of receiving, of rows or of workers. Threads: any thread.
+// Errors: none; if a measurement is missing, the result is empty. Threads: any thread.
 // Cost: measure_receiving() uses the processor for about 10 ms, the other functions for microseconds.
 // Source: the utilization law, as in limits.hpp.
 #pragma once

@@ -14,11 +14,12 @@
 //
 // The other results:
 // - Balanced: the two lowest limits differ by less than 10 %. Raising only one of these limits gains less than 10 %.
-// - CPU-starved: while the workers had work, they had a core for less than 95 % of the time. They were ready to run, or
-//   a quota throttled the process. The cause is a quota, neighbors (other programs), or other threads of the process.
+// - CPU-starved: while the workers had work, they had a core for less than 95 % of the time. For the
+//   remaining time, a worker waited for a core, or a quota throttled the process. The cause is a quota, neighbors
+//   (other programs), or other threads of the process.
 // - Page cache: reads are the limit, and less than 5 % of the bytes were read from storage.
-// - Bandwidth: reads are the limit, and reach 85 % of the ceiling (the maximum speed of the storage). Without a known
-//   ceiling: concurrent reads slow each other down by a quarter or more (read_levels.hpp).
+// - Bandwidth: reads are the limit, and reach 85 % of the ceiling (the maximum speed of the storage). If the ceiling is
+//   unknown: reads are the limit, and concurrent reads slow each other down by a quarter or more (read_levels.hpp).
 // - Latency: reads are the limit, the ceiling or the slowdown is known, and the cause is not bandwidth.
 //
 // Errors: the result is bound_by::unknown for fewer than 5 batches, and without a trainer.
@@ -95,7 +96,7 @@ std::string costliest_phase(const stage_statistics& s);
 /// Walks from the trainer upstream and returns the index of the stage that limits the run.
 std::size_t walk_upstream(const flow_statistics& f);
 
-/// Returns true, and fills the verdict, if all stages wait for the thread that reads the next shard in the order.
+/// If all stages wait for the thread that reads the next shard in the order, fills the verdict and returns true.
 bool judge_reading_in_turn(const flow_statistics& f, const stage_limit& limit, verdict& v);
 
 void judge_reading(const flow_statistics& f, const stage_statistics& read, const stage_limit& limit, verdict& v);
