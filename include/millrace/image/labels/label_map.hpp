@@ -39,7 +39,7 @@ namespace millrace { inline namespace MILLRACE_ABI {
 
 /// Options of labels(): which samples (stored numbers) are classes, and the label of all other samples.
 struct label_options {
-  std::optional<std::uint32_t> classes{};   ///< samples >= this number are not classes; by default none
+  std::optional<std::uint32_t> classes{};   ///< samples >= this number get the label `ignore`; default: none
   std::uint32_t ignore = 255;               ///< label of samples that are not a class, and of padding
 };
 

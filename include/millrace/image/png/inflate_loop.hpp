@@ -3,11 +3,11 @@
 //   mr::detail::inflate_state s;                             // the positions of input and output
 //   const mr::detail::inflate_stop why = mr::detail::inflate_loop::run(s, codes);
 //
-// Needs `least_input_bytes` of input. Writes fewer than `slack_bytes` bytes beyond the limit of the output.
-// The bit buffer is filled with one unaligned load of 8 bytes. Bits above `count` may be set. They equal the next bits
-// of the input, so that filling the buffer again is harmless. A match (a copy of earlier output) is copied in words.
-// Bytes that are written beyond its end are overwritten later.
-// Errors: the reason for the stop. Threads: any thread, if no two calls share an output.
+// Needs `least_input_bytes` of input. Writes fewer than `slack_bytes` bytes beyond the limit of the output. The bit
+// buffer is filled with one unaligned load of 8 bytes. Bits above `count` may be set. They equal the next bits of the
+// input, so that filling the buffer again is harmless. A match (a copy of earlier output) is copied in words. The last
+// word may extend beyond the match; later output overwrites these bytes.
+// Errors: run() and one() return the reason for the stop. Threads: any thread, if no two calls share an output.
 // Source: RFC 1951, 3.2.3; the buffer is filled by "variant 4" of F. Giesen, "Reading bits in far too many ways".
 #pragma once
 
@@ -42,7 +42,7 @@ class inflate_loop {
 
   /// Decodes until the input or the output is nearly exhausted, or the block ends.
   MILLRACE_ALWAYS_INLINE static inline inflate_stop run(inflate_state& state, const deflate_codes& codes) noexcept {
-    inflate_state s = state;   // a copy can stay in registers; stored bytes could alias `state`
+    inflate_state s = state;   // a local copy, because output bytes may alias `state`
     const std::uint32_t* const literals = codes.literals();
     const std::uint32_t* const distances = codes.distances();
     const std::uint8_t* const last_in = s.in_end - least_input_bytes;
@@ -82,8 +82,8 @@ class inflate_loop {
           break;
         }
       }
-      // The buffer has at least 23 bits, and a length has at most 20. A distance has at most 28 bits, which leaves
-      // enough for the next lookup.
+      // The buffer has at least 23 bits, and a length uses at most 20. After fill(), the buffer has at least 56 bits. A
+      // distance uses at most 28 of them, so the next lookup needs no fill().
       const std::size_t length = number(s, e);
       fill(s);
       e = distances[s.bits & deflate_codes::distance_mask];
@@ -109,8 +109,8 @@ class inflate_loop {
     return why;
   }
 
-  /// Decodes one symbol, even at the end of the input. If `s` has fewer than 48 bits, no more input remains.
-  /// Stops before a symbol whose output would exceed the limit.
+  /// Decodes one symbol, even at the end of the input. The caller must fill the buffer to 48 bits or more if there is
+  /// enough input. Stops before a symbol whose output would exceed the limit.
   static inflate_stop one(inflate_state& s, const deflate_codes& codes) noexcept {
     std::uint32_t e = codes.literals()[s.bits & deflate_codes::literal_mask];
     if (has_second_table(e)) e = second(e, s.bits, codes.literals(), deflate_codes::literal_bits);
@@ -214,8 +214,8 @@ class inflate_loop {
   MILLRACE_ALWAYS_INLINE static inline void copy(std::uint8_t* out, std::size_t distance, std::size_t length) noexcept {
     const std::uint8_t* from = out - distance;
     std::uint8_t* const end = out + length;
-    // A match has at most 258 bytes. A loop with a variable number of rounds is hard to predict, but two fixed lengths
-    // are not.
+    // A match has at most 258 bytes. The processor predicts a choice between two fixed lengths better than the end of a
+    // loop.
     if (distance >= 16) {
       copy_64(out, from);
       if (length <= 64) return;
@@ -234,7 +234,7 @@ class inflate_loop {
       if (length > 192) std::memset(out + 192, byte, 80);
       return;
     }
-    // The first bytes repeat. Each step doubles the number of bytes at `from`.
+    // The match repeats its first bytes. Each step doubles the number of bytes at `from`.
     for (; distance < 8; distance *= 2) {
       copy_word<8>(out, from);
       out += distance;

@@ -1,7 +1,7 @@
 // Reads the chunks of a PNG: the header up to the image data, then the pieces of the data.
 //
 //   const mr::detail::png_header h = mr::detail::read_png_header(file, {.max_pixels = 1'000'000});
-//   mr::detail::png_image_data pieces(file, h.data_at);          // an inflate_input; pieces.ending(): why data ended
+//   mr::detail::png_image_data pieces(file, h.data_at);          // an inflate_input
 //
 // The CRC of each IHDR, PLTE and IDAT chunk is checked before the chunk's bytes are used. Any other critical chunk
 // except IEND is an error. Ancillary chunks are skipped; the header contains the bytes of tRNS and eXIf. Nothing is
@@ -58,7 +58,7 @@ struct png_chunk {
   std::string_view name{};   ///< four bytes
   std::span<const std::byte> data{};
   std::size_t at = 0;      ///< offset of the chunk
-  std::size_t end = 0;     ///< where the chunk ends, if the chunk is complete
+  std::size_t end = 0;     ///< offset of the chunk's end, if the chunk is complete
   bool complete = false;   ///< whether the file contains the complete chunk
   std::uint32_t stored_crc = 0;
 
@@ -90,7 +90,7 @@ class png_image_data final : public inflate_input {
 
   std::span<const std::uint8_t> next() noexcept override;
 
-  /// Returns why there are no more bytes.
+  /// Returns the reason why there are no more bytes.
   end ending() const noexcept { return ending_; }
   /// Returns the chunk with the wrong CRC.
   const png_chunk& bad_chunk() const noexcept { return bad_; }

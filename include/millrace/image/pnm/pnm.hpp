@@ -20,10 +20,9 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-// The header of a PNM file, which precedes the samples.
-// A header contains P5 (gray) or P6 (RGB), then width, height and the largest value, each from 1 to 65,535. Blanks or
-// comments precede each number; a comment extends from # to the end of the line. One blank follows the header, then the
-// samples.
+// The header of a PNM file, which precedes the samples. A header contains P5 (gray) or P6 (RGB), then width, height and
+// the largest value, each from 1 to 65,535. Blanks or comments precede each number; a comment extends from # to the end
+// of the line. One blank separates the header from the samples.
 // Format: the netpbm pages pgm(5) and ppm(5).
 
 struct pnm_header {
@@ -35,7 +34,7 @@ struct pnm_header {
   std::size_t data_bytes() const noexcept { return row_bytes() * height; }
 };
 
-/// Reads the header; returns nothing if the file does not begin with one. Does not check whether the samples are
+/// Reads the header; returns nothing if the file does not begin with a header. Does not check whether the samples are
 /// complete.
 std::optional<pnm_header> read_pnm_header(std::span<const std::byte> file) noexcept;
 

@@ -42,7 +42,7 @@ struct picture_format {
 struct picture_file {
   const picture_format* format = nullptr;
   jpeg_header header{};               ///< width, height and orientation are set for all formats
-  jpeg_options options{};             ///< other formats use only the orientation and the pixel limit
+  jpeg_options options{};             ///< other formats use only apply_orientation and limits
   std::uint32_t format_options = 0;   ///< options that only this format interprets
 };
 

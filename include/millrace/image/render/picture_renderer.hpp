@@ -6,11 +6,10 @@
 //   renderer.render({&job, 1}, scratch);                    // several jobs per call are faster
 //
 // Each worker has one renderer. The built-in decoder decodes the files that it supports, and libjpeg decodes all
-// others. Both detect the same damage, with one exception: the built-in decoder does not detect damage in restart
-// intervals that the crop does not need. With the built-in decoder, several crops of one JPEG share the decoded planes
-// (luma and chroma).
-// The pixels do not depend on the CPU. They depend on the decoder only for `fast` images at full size
-// (jpeg_options.hpp).
+// others. Both decoders detect the same damage, with one exception: the built-in decoder does not detect damage in
+// restart intervals that the crop does not need. With the built-in decoder, several crops of one JPEG share the decoded
+// planes (luma and chroma). The pixels do not depend on the CPU. They depend on the decoder only for `fast` images at
+// full size (jpeg_options.hpp).
 // Shapes: pixel_target.hpp. Errors: data_error for one damaged image, with its location; it is unspecified which of the
 // other images were rendered. Threads: not thread-safe; one thread at a time.
 #pragma once
@@ -69,7 +68,7 @@ struct render_counts {
     pixels += std::uint64_t{job.header->width} * job.header->height;
   }
 
-  /// Adds events to the scratch: these counts, and why the built-in decoder refused images.
+  /// Adds events to the scratch: these counts, and the reasons for refusals of the built-in decoder.
   void count_into(scratch& s, std::span<const built_in_result> results) const noexcept {
     s.count(text_of(built_in > 1 ? event_name::own_together : event_name::own_alone), built_in);
     for (const built_in_result& r : results)

@@ -6,8 +6,9 @@
 //   resizer.render(planes);
 //   last.finish(job, memory);
 //
-// A job is one image. Without padding, operations and patches, it is rendered directly to its target, and finish() does
-// nothing. Any other job is rendered as bytes, which finish() converts. The values equal normalize() of the same bytes.
+// A job is one image. A job without padding, operations and patches is rendered directly to its target, and finish()
+// does nothing. Any other job is rendered as bytes, which finish() converts. Converted values equal the result of
+// normalize().
 // Errors: the errors of the operations. Threads: not thread-safe; one thread at a time. Memory: up to two images of
 // bytes.
 #pragma once

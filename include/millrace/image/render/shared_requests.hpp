@@ -12,9 +12,8 @@
 // Requests are joined if they have the same decoding size and limits, and their bytes are at the same address. A joined
 // request is for the smallest box that contains the boxes of all its requests. If the decoder refuses the joined
 // request, a separate request may still succeed. Boxes far from each other are not joined, because decoding the area
-// between them would cost more.
-// Two requests are decoded at a time. The longest request is first, so that the last one, which may be decoded alone,
-// is short.
+// between them would cost more. Two requests are decoded at a time. The longest request is first and the shortest is
+// last, because the last request may be decoded alone.
 // Errors: std::bad_alloc. Threads: not thread-safe; one thread at a time.
 #pragma once
 
@@ -107,7 +106,8 @@ class shared_requests {
   };
 
   /// Estimates the decoding time. The unit is the time to skip one pixel. All rows above the bottom edge of the box are
-  /// decoded, unless the request has entry points. Pixels in the box are also transformed and stored: three more units.
+  /// decoded, unless the request has entry points. Pixels in the box are also transformed and stored, which costs three
+  /// more units.
   static std::uint64_t time_of(const jpeg_planes_request& request, const plane_size& size) noexcept {
     const std::uint64_t bottom = std::min(request.bottom, size.height), right = std::min(request.right, size.width);
     const std::uint64_t box = (bottom - request.top) * (right - request.left);

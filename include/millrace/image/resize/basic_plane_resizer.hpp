@@ -34,7 +34,7 @@ struct plane_resize {
 template <class Kernels>
 class basic_plane_resizer {
  public:
-  /// `wide_vectors` allows registers of 512 bits. It does not change the pixels.
+  /// `wide_vectors` allows registers of 512 bits. The pixels do not depend on `wide_vectors`.
   explicit basic_plane_resizer(bool wide_vectors = cpu_has_wide_vectors())
       : wide_vectors_(wide_vectors), main_(wide_vectors), chroma_(wide_vectors), color_(wide_vectors) {}
 

@@ -74,7 +74,8 @@ constexpr std::size_t padded_columns(std::size_t columns) noexcept {
   return (columns + columns_at_once - 1) / columns_at_once * columns_at_once;
 }
 
-/// The tables of kernels for any number of taps: chunks of 16 samples and weights for each output, padding included.
+/// The tables of kernels for any number of taps. Each output has the same number of chunks; a chunk is 16 samples with
+/// their weights.
 struct long_column_taps {
   std::size_t chunks = 0;
   std::vector<std::size_t> first{};      ///< the first sample of each output
@@ -85,9 +86,8 @@ struct long_column_taps {
     chunks = (plan.taps.max_count() + 15) / 16;
     first.assign(padded, 0);
     weights.assign(padded * chunks * 16, 0);
-    // All outputs read the same number of samples. At the right edge, an output with fewer taps reads the last samples
-    // of the row. It must not read to the right of the image, where memory may be unmapped. The weights of such an
-    // output are at the end.
+    // All outputs read the same number of samples. Near the right edge, an output reads the last samples of the row,
+    // because memory beyond the image may be unmapped. The weights of such an output are at the end of its chunks.
     const std::size_t width = plan.taps.source_end() - plan.origin;
     const std::size_t last_first = width - std::min(width, 16 * chunks);
     for (std::size_t o = 0; o < outputs; ++o) {

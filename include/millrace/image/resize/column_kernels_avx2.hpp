@@ -133,7 +133,7 @@ class avx2_columns {
     split_weights first = split(load(from)), second = split(load(from + 4 * places));
     if (plan.flipped) {
       std::swap(first, second);
-      split_weights* const both[] = {&first, &second};   // no initializer_list, because nvcc rejects one of vectors
+      split_weights* const both[] = {&first, &second};   // nvcc rejects an initializer_list of vectors
       for (split_weights* const s : both) {
         s->high = _mm256_permute4x64_epi64(s->high, 0x1b);
         s->low = _mm256_permute4x64_epi64(s->low, 0x1b);
@@ -158,7 +158,8 @@ class avx2_columns {
 
   static __m256i differences(__m256i v) noexcept { return _mm256_sub_epi16(v, _mm256_slli_epi64(v, 16)); }
 
-  /// Writes the bytes of each output's four weights: the first two of all outputs to to[0], the last two to to[1].
+  /// Writes the bytes of the weights. to[0] receives the first two weights of each output, and to[1] the last two
+  /// weights.
   static void put_pairs(__m256i first, __m256i second, std::int8_t (&to)[2][64], std::size_t lane) noexcept {
     const __m256i bytes = _mm256_packs_epi16(first, second);   // outputs 0, 1, 4, 5 and 2, 3, 6, 7
     const __m256i by_pairs = _mm256_setr_epi8(0, 1, 4, 5, 8, 9, 12, 13, 2, 3, 6, 7, 10, 11, 14, 15, 0, 1, 4, 5, 8, 9,

@@ -6,8 +6,9 @@
 //
 // A tap is one weighted sample of an output. There are three kinds of kernels with the same results. The first kind
 // whose conditions are met is used:
-// - bytes: 8 neighboring outputs use at most 64 samples. A weight is split into two bytes; sums have 16 bits.
-// - words: for more taps, and for weights that are negative or above 1. Sums have 32 bits.
+// - bytes: 8 neighboring outputs use at most 64 samples, there are few taps, and no weight is negative or above 1. A
+//   weight is split into two bytes, and sums have 16 bits.
+// - words: 8 neighboring outputs use at most 64 samples. Sums have 32 bits.
 // - long: any number of taps
 //
 // Shapes, units, errors, threads: see column_kernels.hpp.

@@ -2,13 +2,13 @@
 //
 //   using kernels = mr::detail::portable_upsampling;
 //   kernels::sum_rows(nearer, farther, count, sums);                   // 3 * nearer + farther
-//   kernels::sum_four_rows({a, b, c, d}, count, {ba, bc, cb, cd});     // the same four times; ba: b is nearer
+//   kernels::sum_four_rows({a, b, c, d}, count, {ba, bc, cb, cd});     // four sums; ba is 3 * b + a
 //   kernels::color_half({.luma = y, .blue = sums_u, .red = sums_v, .count = 64, .rgb = {red, green, blue}});
 //
 // On a subsampled axis, the chroma of a pixel is 3/4 of the nearer sample plus 1/4 of the other. `sums` are i16
 // numbers, four times as large as samples. The biases of color_row round as libjpeg does. If both axes are subsampled,
-// they are 8 for even and 7 for odd pixels. If only the horizontal axis is subsampled, they are 4 and 8. All
-// implementations produce the same bits.
+// the biases are 8 for even and 7 for odd pixels. If only the horizontal axis is subsampled, the biases are 4 for even
+// and 8 for odd pixels. All implementations produce the same bits.
 // Units: samples. `sums` must also have the elements with the indices -1 and ceil(count / 2). Kernels may write and
 // read up to 31 samples beyond `count`. Errors: none. Threads: pure functions; any thread. Source of the rule:
 // libjpeg-turbo 2.1.5, jdsample.c and jdcolor.c.

@@ -8,8 +8,8 @@
 //   mr::detail::portable_numbers::write(line, 224, static_cast<float*>(to), {.scale = s, .bias = b});
 //
 // A number is fma(x, scale, bias), where x is the byte of the u8 image. The bits equal those of normalize() for the u8
-// image. `cold` indicates that the memory is not in the cache and will not be read soon. Stores then bypass the cache
-// if alignment permits. Errors: none. Threads: pure functions; any thread.
+// image. `cold` indicates that the memory is not in the cache and will not be read soon. If `cold` is set and alignment
+// permits, stores bypass the cache. Errors: none. Threads: pure functions; any thread.
 #pragma once
 
 #include <millrace/base/half.hpp>
@@ -35,7 +35,7 @@ struct pixel_target {
 /// How the bytes of one channel are converted to numbers.
 struct number_scale {
   float scale = 1, bias = 0;
-  bool streams = false;   ///< whether stores bypass the cache; memory begins and ends at multiples of 32 bytes
+  bool streams = false;   ///< stores bypass the cache; the memory must begin and end at multiples of 32 bytes
 };
 
 struct portable_numbers {

@@ -38,7 +38,7 @@ struct vector_plane_kernels {
   using taps = avx2_taps;
   using columns = avx2_columns;
 #else
-  using taps = portable_taps;   // 2 % of the instructions of an image, so vectors do not pay
+  using taps = portable_taps;   // only 2 % of the instructions of an image
   using columns = neon_columns;
 #endif
   using upsampling = word_layer::upsampling;

@@ -4,15 +4,15 @@
 //   mr::detail::basic_plane_resampler<mr::detail::portable_plane_kernels> r(false);   // reused for all images
 //   r.start({.rows = rows, .columns = columns, .origin = 100, .first_row = 60, .planes = 3});
 //   for (std::size_t output = 0; output < rows.outputs(); ++output) {     // in source order
-//     while (!r.ready(output)) r.push(four_rows(r.next_row()));           // rows next_row() .. + 3 of each plane
+//     while (!r.ready(output)) r.push(four_rows(r.next_row()));           // four rows of each plane
 //     r.taps(output, t);                                                  // valid until the next push
 //   }
 //
-// With up to ten source rows per output row, the resized source rows are stored in a ring. With more, source rows are
-// added to one sum per output row, so that the memory does not grow with the scale. The sums are resized afterwards. If
-// weights are negative or above 1, the source rows are resized before the addition instead. Every CPU produces the same
-// bits.
-// Units: rows and columns of these planes. `origin` is the column of a pushed row's first sample.
+// With up to ten source rows per output row, the resized source rows are stored in a ring. With more source rows per
+// output row, the source rows are added to one sum per output row, and the sums are then resized. Therefore the memory
+// does not grow with the scale. If weights are negative or above 1, the source rows are resized before the addition,
+// not after it. Every CPU produces the same bits.
+// Units: rows and columns of the planes. `origin` is the column of a pushed row's first sample.
 // Errors: none. Threads: not thread-safe; one thread at a time. Nothing is allocated unless an image is larger than all
 // previous images.
 #pragma once

@@ -25,7 +25,7 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 class plane_resizer {
  public:
-  /// `wide_vectors` allows registers of 512 bits. It does not change the pixels.
+  /// `wide_vectors` allows registers of 512 bits. The pixels do not depend on `wide_vectors`.
   explicit plane_resizer(bool wide_vectors = cpu_has_wide_vectors()) : fast_(wide_vectors), plain_(false) {}
 
   void start(const plane_resize& job) { vectors_ ? fast_.start(job) : plain_.start(job); }

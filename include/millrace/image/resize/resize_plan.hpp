@@ -32,10 +32,10 @@ constexpr std::int64_t reach_of(resize_filter filter) noexcept { return filter =
 //   x.flip();
 //
 // Units: source pixels. The edges of the box are fractions: begin / denominator and (begin + length) / denominator.
-// Taps, the source pixels of an output, stay inside [clip_begin, clip_end).
-// A padded axis has outputs of padding: `before` before and `after` after the rendered outputs. A negative number means
-// that a crop has hidden rendered outputs.
-// All numbers are integers, so plans are identical with every compiler.
+// Taps, the source pixels of an output, stay inside [clip_begin, clip_end). On a padded axis, `before` outputs of
+// padding precede the rendered outputs, and `after` outputs of padding follow the rendered outputs. If a crop has
+// hidden rendered outputs, the number on that side is negative. All numbers are integers, so plans are identical with
+// every compiler.
 // Errors: resize() throws setup_error. Threads: not synchronized.
 
 /// One axis of a plan: a box of the source, and its rendered outputs.
@@ -106,8 +106,8 @@ struct plan_axis {
   }
 
   /// Plans a resize of the current outputs to `outputs` outputs. Consecutive resizes become one resize from the source.
-  /// A padded axis must not have hidden outputs.
-  /// Throws setup_error if too many crops and resizes alternate to be planned exactly.
+  /// A padded axis must not have hidden outputs. Throws setup_error if crops and
+  /// resizes alternate too often for an exact plan.
   void resize(std::int64_t outputs) {
     const std::int64_t current = extent(), from = first - before;
     if (from != 0 || current != target) {
@@ -169,7 +169,7 @@ struct resize_plan {
   padding_mode padding = padding_mode::constant;   ///< the pixels around a padded axis
 };
 
-// Computes which pixels of the source a plan uses. Does not need the tables of weights.
+// Computes the range of source pixels that a plan uses, without the tables of weights.
 //
 //   const mr::detail::plane_box box = mr::detail::resize_source_box(plan, {.width = 500, .height = 375});
 //   decode rows box.top .. box.bottom, columns box.left .. box.right

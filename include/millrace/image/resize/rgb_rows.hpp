@@ -3,7 +3,7 @@
 //   mr::detail::basic_rgb_rows<mr::detail::portable_upsampling> rows;     // reused for all images
 //   rows.start(planes, 101, 380);                    // columns [101, 380) of the image
 //   rows.compute(60);                                   // rows 60 .. 63; 60 is a multiple of vertical_sampling
-//   std::uint8_t green = rows.row(1, 2)[0];          // of row 62, column rows.left() (101 or one less)
+//   std::uint8_t green = rows.row(1, 2)[0];          // row 62, column rows.left() (101 or 100)
 //
 // The result is three planar channels. Gray planes need no conversion and are not accepted. The planes must contain one
 // pixel around the requested columns and rows, except at the image's edge, where libjpeg repeats the last sample.
@@ -109,7 +109,7 @@ class basic_rgb_rows {
     return pixels_.data() + (channel * rows_at_once + k) * row_bytes_;
   }
 
-  /// Returns luma row `y`, beginning at column left_. Row 0 and column 0 are the first row and column of the planes.
+  /// Returns luma row `y` of the image, beginning at column left_ of the image.
   const std::uint8_t* luma_row(std::size_t y) const noexcept {
     return plane_[0].row(y - static_cast<std::size_t>(planes_.top)) + (left_ - static_cast<std::size_t>(planes_.left));
   }

@@ -1,20 +1,20 @@
-// The vertical half of a resize. An output row is a weighted sum of input rows, rounded to bytes. If the rows are luma
-// and chroma, it is converted to RGB. Input rows are in Q7 (numbers with 7 fraction bits). A tap is an input row with
-// its weight.
+// The vertical half of a resize. An output row is a weighted sum of input rows, rounded to bytes. If the input rows are
+// luma and chroma, the output row is converted to RGB. Input rows are in Q7 (numbers with 7 fraction bits). A tap is an
+// input row with its weight.
 //
 //   mr::detail::row_taps t{.rows = {a, b}, .weights = {6000, 10384}, .count = 2,
 //                          .plane_stride = 224};                     // a row has three planes of 224 numbers: R, G, B
 //   mr::detail::portable_rows::blend_rgb(t, {.bytes = row, .columns = 224});
 //   mr::detail::portable_rows::blend_ycc(luma, chroma, {.bytes = row, .columns = 224});
 //
-// The column kernels of the same implementation compute the input rows, whose columns are already resized.
+// The column kernels of the same implementation compute the input rows.
 // - Weights have 14 fraction bits, and the weights of an output row sum to 1. No weight may be above 1.
 // - Negative weights must be first, because a sum saturates at the largest 16-bit number.
 // - blend_rgb computes R, G and B in the same way. A gray image is RGB with a plane_stride of 0.
 // - blend_ycc converts luma and centered chroma. The weights of chroma include factors of the color conversion; see
 //   row_weights. Colors are clamped after the resize.
-// - add_rows adds four rows of u8 at a time to 32-bit sums, and add_lines four rows of Q7. Both are for output rows
-//   with many input rows.
+// - add_rows adds four rows of u8 to 32-bit sums. add_lines adds four rows of Q7 to such sums. Both functions are for
+//   output rows with many input rows.
 //
 // Errors: none. Threads: pure functions; any thread.
 #pragma once
@@ -49,7 +49,7 @@ struct row_output {
   std::size_t columns = 0;
   bool planar = false;            ///< whether the row has three planes; if false, R, G, B of each column are adjacent
   std::size_t plane_bytes = 0;    ///< distance between the planes of a planar row
-  bool streams = false;           ///< stores bypass the cache; `bytes` is aligned to 32, columns a multiple of 32
+  bool streams = false;           ///< stores bypass the cache; `bytes` and `columns` must be multiples of 32
   bool three_way_logic = false;   ///< allows instructions for three-way logic; the bytes are the same
   bool wide_vectors = false;      ///< allows registers of 512 bits: cpu_has_wide_vectors()
 };

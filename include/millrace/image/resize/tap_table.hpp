@@ -75,8 +75,8 @@ struct tap_window {
 class tap_table {
  public:
   static constexpr int weight_bits = 14;
-  /// Shorter lists of weights are padded with zeros. If no output has more than 4 weights,
-  /// weights(o) is weights(0) + 4 * o.
+  /// Lists of fewer than 4 weights are padded with zeros. If no output has more than 4 weights, weights(o) is
+  /// weights(0) + 4 * o.
   static constexpr std::size_t padded_count = 4;
 
   void build(const plan_axis& axis) {
@@ -102,8 +102,8 @@ class tap_table {
     overshoots_ = overshoots;
   }
 
-  /// Appends an output of `count` weights. Returns the memory to which the caller must write the weights, which must
-  /// sum to 2^14.
+  /// Appends an output of `count` weights. Returns the memory to which the caller must write the weights. The weights
+  /// must sum to 2^14.
   std::int16_t* append(std::size_t first, std::size_t count) {
     const std::size_t places = std::max(count, padded_count);
     if (weights_.size() < used_ + places || first_.size() == outputs_) grow(places);

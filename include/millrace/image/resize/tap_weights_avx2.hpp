@@ -1,5 +1,5 @@
-// Computes the weights of tap_table.hpp with AVX2: identical numbers, eight outputs at a time, if each output has few
-// weights.
+// Computes the weights of tap_table.hpp with AVX2, for eight outputs at a time. The numbers are identical to those of
+// tap_table.
 //
 //   mr::detail::avx2_taps::build(table, axis);        // any axis; tap_table computes long filters and large sides
 //
@@ -51,7 +51,7 @@ class avx2_taps {
  private:
   static constexpr std::int64_t at_once = tap_table::few_outputs, taps = tap_table::padded_count;
 
-  /// Returns the pixels of the first taps of eight outputs, then of the next eight outputs.
+  /// Computes the pixel of the first tap of each output, for eight outputs at a time.
   class first_pixels {
    public:
     first_pixels(const tap_window& t, const plan_axis& axis) noexcept

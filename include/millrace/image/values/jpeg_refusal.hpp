@@ -32,7 +32,7 @@ enum class jpeg_refusal : std::uint8_t {
   tables,           ///< missing or invalid tables
   damaged,          ///< bad codes, short data, a missing marker, bytes between restart intervals
   wild_values,      ///< impossible coefficients, on which decoders overflow in different ways
-  progressive,      ///< a progressive file; progressive_decoder.hpp decodes it, not the baseline decoder
+  progressive,      ///< a progressive file, which progressive_decoder.hpp decodes
   unrefined,        ///< progressive, and some coefficient bits are in no scan; libjpeg smooths such images
   limits            ///< progressive, and exceeds the maximum number of scans or the memory limit
 };

@@ -2,9 +2,9 @@
 //
 //   p.resize(224, 224).filter(mr::resize_filter::bicubic);      // `p` is a mr::picture; default: bilinear
 //
-// The weights of bilinear and bicubic equal those of Pillow and torchvision, which are antialiased. opencv_linear is
-// for models that were trained with images of cv::resize(): the pixels differ by at most 1 from INTER_LINEAR of
-// OpenCV 5. Use it only for such models, because reduced images show aliasing. Errors: none. Threads: any.
+// The weights of bilinear and bicubic equal the antialiased weights of Pillow and torchvision. opencv_linear is for
+// models that were trained with images of cv::resize(): the pixels differ by at most 1 from INTER_LINEAR of OpenCV 5.
+// Use opencv_linear only for such models, because reduced images show aliasing. Errors: none. Threads: any.
 #pragma once
 
 #include <millrace/base/version.hpp>

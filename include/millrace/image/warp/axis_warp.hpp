@@ -1,12 +1,12 @@
-// Shears or translates an image along one axis. The source of a pixel (a point of the old image) is then usually
-// between two adjacent pixels of one row or column.
+// Shears or translates an image along one axis. The source of a pixel is a point of the old image, usually between two
+// adjacent pixels of one row or column.
 //
 //   mr::detail::axis_warp<mr::detail::portable_warping> w;    // reused for all images
 //   if (!w.run(from, pixels, mr::detail::shear_x_of(0.3), mr::detail::warp_filter::bicubic, fill)) go_the_plain_way();
 //
-// All sources of a row sheared in x, or of a column sheared in y, have the same distance from a pixel's center. The
-// distance is computed once per row or column. The general kernels (warp_kernels.hpp) recompute results that Pillow's
-// rounding of distances might change.
+// In a horizontal shear, all pixels of a row have the same distance from their sources. In a vertical shear, all pixels
+// of a column have the same distance from their sources. The distance is computed once per row or column. The general
+// kernels (warp_kernels.hpp) recompute bytes that Pillow's rounding of distances might change.
 // Errors: throws std::bad_alloc. Threads: not thread-safe; one thread at a time.
 #pragma once
 
@@ -31,7 +31,7 @@ template <class Kernels>
 class axis_warp {
  public:
   /// Computes the pixels. Returns false, without changing pixels, if the map is not along one axis or if a distance is
-  /// too close to an integer. Ten bytes must be readable at the last pixel of `from`.
+  /// too close to an integer. Ten bytes must be readable from the last pixel of `from` on.
   bool run(const warp_source& from, const rgb_pixels& p, const affine_map& map, warp_filter filter,
            const rgb_color& fill) {
     if (map.xx != 1 || map.yy != 1 || p.width > highest_count || p.height > highest_count) return false;
@@ -95,7 +95,8 @@ class axis_warp {
     }
   }
 
-  /// Calls work(line, y) for the pixels of each row whose sources are inside the image. Fills the other pixels.
+  /// For each row, calls work(line, y) with a line of the pixels that have sources inside the image. Fills all other
+  /// pixels.
   template <class Work>
   static void for_each_line(const warp_source& from, const rgb_pixels& p, const affine_map& map, const rgb_color& fill,
                             const Work& work) {

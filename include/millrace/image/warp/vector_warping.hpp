@@ -1,4 +1,5 @@
-// The kernels of warp.hpp with the vector instructions of the processor: the same bytes, four pixels at a time.
+// The kernels of warp.hpp with the vector instructions of the processor, for four pixels at a time. The results equal
+// those of the portable kernels.
 //
 //   mr::detail::warp<mr::detail::word_layer::warping> w;
 //   if (mr::detail::cpu_has_word_layer()) w.run(pixels, map, mr::detail::warp_filter::bilinear, {0, 0, 0});

@@ -4,10 +4,11 @@
 //   w.run(pixels, mr::detail::shear_x_of(0.3), mr::detail::warp_filter::nearest, {124, 116, 104});
 //
 // The source of a pixel is the point to which the map moves the pixel's center. Pixels whose source is outside the
-// image get the fill color.
-// nearest: copies the pixel that contains the source. Sources are computed in fixed point with 16 fraction bits. If the
-// map has no rotation and no shear, they are computed incrementally in double.
-// bilinear, bicubic: see warp_kernels.hpp, or axis_warp.hpp for maps along one axis.
+// image get the fill color. The filter is one of these:
+// - nearest: copies the pixel that contains the source. Sources are computed in fixed point with 16 fraction bits. If
+//   the map has no rotation and no shear, sources are computed incrementally in double.
+// - bilinear, bicubic: see warp_kernels.hpp, or axis_warp.hpp for maps along one axis.
+//
 // Errors: throws std::bad_alloc. Threads: not thread-safe; one thread at a time.
 #pragma once
 
@@ -34,7 +35,7 @@ class warp {
   void run(const rgb_pixels& p, const affine_map& map, warp_filter filter, const rgb_color& fill) {
     if (p.count() == 0) return;
     source_.assign(p.data, p.data + p.bytes());
-    source_.resize(p.bytes() + 7);   // ten bytes are readable at the last pixel
+    source_.resize(p.bytes() + 7);   // ten bytes must be readable from the last pixel on
     from_ = warp_source{.data = source_.data(),
                         .width = static_cast<std::ptrdiff_t>(p.width),
                         .height = static_cast<std::ptrdiff_t>(p.height)};
@@ -114,7 +115,7 @@ class warp {
     std::int64_t begin, end;
   };
 
-  /// Returns the part of the interval `all` in which each i has at + i * step in [0, limit).
+  /// Returns the part of the interval `all` with the numbers i for which at + i * step is in [0, limit).
   static interval inside(interval all, std::int64_t at, std::int64_t step, std::int64_t limit) noexcept {
     const auto rounded_up = [](std::int64_t a, std::int64_t b) { return a <= 0 ? -(-a / b) : (a + b - 1) / b; };
     if (step == 0) return at >= 0 && at < limit ? all : interval{all.begin, all.begin};
@@ -141,7 +142,8 @@ class warp {
     std::int64_t x, x_step, y, y_step;   // source of the row's first pixel, with 16 fraction bits
   };
 
-  /// Copies four bytes per pixel, but three for the last pixel, because it may be the last pixel of the image.
+  /// Copies four bytes per pixel. For the last pixel, copies only three bytes, because it may be the image's last
+  /// pixel.
   void copy_line(std::uint8_t* row, interval covered, const fixed_line& line) const noexcept {
     std::int64_t x = line.x + covered.begin * line.x_step, y = line.y + covered.begin * line.y_step;
     const auto pixel = [&] { return from_.data + ((y >> 16) * from_.width + (x >> 16)) * 3; };

@@ -3,8 +3,8 @@
 //   const mr::detail::warp_line line{.source = from, .map = map, .middle = 20.5, .end = 224, .to = row, .fill = fill};
 //   mr::detail::portable_warping::bilinear(line);
 //
-// Values are computed in double and truncated. Beyond the image's boundary, the outermost pixels are repeated. Pillow's
-// transform() has a bicubic kernel with a = -1, unlike its resize().
+// Values are computed in double and truncated. Beyond the image's boundary, the outermost pixels are repeated. The
+// bicubic kernel has a = -1, as in Pillow's transform(). Pillow's resize() has another kernel.
 // Errors: none. Threads: any thread, if no two calls share pixels.
 #pragma once
 
@@ -21,7 +21,7 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// An image to read from. Ten bytes must be readable at each pixel, including the last.
+/// An image to read from. Ten bytes must be readable from each pixel on, also from the last pixel.
 struct warp_source {
   const std::uint8_t* data = nullptr;
   std::ptrdiff_t width = 0, height = 0;
@@ -86,8 +86,8 @@ inline void keep_inside(warp_line& line) noexcept {
               [&](std::size_t column) { return line.map.y(middle(column), line.middle); });
 }
 
-/// Calls pixel(point, to) for each pixel in [begin, end) whose source is inside, and fills the other pixels. Always
-/// inlined, so that callers may be compiled for any target.
+/// Calls pixel(point, to) for each pixel in [begin, end) that has its source inside the image. Fills all other pixels.
+/// Always inlined, so that callers may be compiled for any target.
 template <class Pixel>
 MILLRACE_ALWAYS_INLINE inline void for_each_point(const warp_line& line, std::size_t begin, std::size_t end,
                                                   const Pixel& pixel) noexcept {
