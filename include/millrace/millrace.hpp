@@ -1,5 +1,5 @@
-// Umbrella header for everything that a training program needs. It excludes the opt-in parts: image operations other
-// than crops of JPEGs (pictures.hpp), the other umbrella headers in this folder, and millrace/adapt/.
+// Umbrella header for everything that a training program needs. This header excludes the opt-in parts: image operations
+// other than crops of JPEGs (pictures.hpp), the other umbrella headers in this folder, and millrace/adapt/.
 //
 //   #include <millrace/millrace.hpp>
 //   namespace mr = millrace;

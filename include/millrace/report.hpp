@@ -1,5 +1,5 @@
 // Umbrella header for reports that show the bottleneck of a run as text, JSON, an HTML page and a trace. No other
-// umbrella header includes it.
+// umbrella header includes this header.
 //
 //   #include <millrace/report.hpp>
 //   std::fputs(mr::text_report(mr::report_of(run)).c_str(), stdout);

@@ -1,5 +1,5 @@
 // Umbrella header for tuning, which adapts the number of workers and reads to the training step during the run. No
-// other umbrella header includes it.
+// other umbrella header includes this header.
 //
 //   #include <millrace/millrace.hpp>
 //   #include <millrace/tuning.hpp>

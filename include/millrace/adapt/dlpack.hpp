@@ -9,8 +9,8 @@
 // dlpack.h, such as <ATen/dlpack.h>.
 // Export: tensors are row-major, with strides. A ragged column becomes two tensors: the values, and the lengths, sizes
 // or offsets. The tensors own the batch. When the last tensor of a batch is destroyed, the slot (memory) of the batch
-// is released (tensors/shared_batch.hpp). If a training loop keeps tensors of all slots, it does not receive another
-// batch.
+// is released (tensors/shared_batch.hpp). If a training loop keeps tensors of all slots, the loop does not receive
+// another batch.
 // Import: the tensor must be row-major, with the given element type and rank, on the host or on a GPU. Your work on a
 // GPU tensor must wait for the stream that wrote the tensor.
 // Errors: setup_error if the tensor's type, rank, device or layout is wrong; the tensor's deleter is called first.
@@ -65,7 +65,7 @@ class dlpack_tensor {
   template <detail::dlpack_struct Managed>
   explicit dlpack_tensor(Managed* tensor) noexcept : tensor_(reinterpret_cast<dlpack_managed*>(tensor)) {}
 
-  /// Returns the tensor, or null after release(). Its members have the names of DLPack.
+  /// Returns the tensor, or null after release(). The tensor's members have the names of DLPack.
   dlpack_managed* get() const noexcept { return tensor_.get(); }
   dlpack_managed* operator->() const noexcept { return tensor_.get(); }
   explicit operator bool() const noexcept { return tensor_ != nullptr; }
@@ -77,7 +77,7 @@ class dlpack_tensor {
 
  private:
   struct call_deleter {
-#ifdef __clang__   // clang's sanitizer reports deleters of other libraries, whose function type differs
+#ifdef __clang__   // the deleter of another library has another function type, which clang's sanitizer reports
     __attribute__((no_sanitize("function")))
 #endif
     void

@@ -10,7 +10,7 @@
 // A feeder has no state, no rank and no model. You may start any number of feeders, and stop them at any time. The
 // trainer computes each row that no feeder sends. Order, digest and resume points do not depend on feeders. The feeder
 // reads the same shards as the trainer. Program, flow, data set, seed, number of ranks and columns must be the same on
-// both. If one of them differs, the feeder responds with status 409 and its own identity.
+// both machines. If one of these differs, the feeder responds with status 409 and its own identity.
 // Requests: GET /v1/RUN/hello and /v1/RUN/rows/... (adapt/feeders/row_protocol.hpp), /metrics for Prometheus, and
 // /healthz, which needs no token. The feeder processes at most max_requests requests at a time, and refuses others with
 // status 429. A client that does not receive its answer within `patience` is disconnected.
@@ -44,7 +44,7 @@ namespace millrace { inline namespace MILLRACE_ABI {
 namespace detail {
 
 /// Receives SIGTERM and SIGINT, which are blocked in this thread and in the threads that it starts. All other threads
-/// must block them too: a signal ends the process if any thread accepts it.
+/// must also block these signals: a signal ends the process if any thread accepts it.
 class stop_signals {
  public:
   stop_signals() noexcept {

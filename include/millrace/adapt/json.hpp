@@ -54,7 +54,7 @@ struct json_tensor_options {
 /// Options of json_field<ragged<T, N>> for N >= 2. For N = 1, json_field uses ragged_options.
 template <class T, std::size_t N>
 struct json_ragged_options {
-  /// Extents of the fixed dimensions, such as {4} for boxes [n, 4]. They are required even if n is 0.
+  /// Extents of the fixed dimensions, such as {4} for boxes [n, 4]. These extents are required even if n is 0.
   std::array<std::size_t, N - 1> row_shape{};
   ragged_options<T> rows{};   ///< options of the first dimension, whose extent varies
 };
@@ -128,8 +128,8 @@ std::string json_expectation() {
   else return "a number in the range of " + std::string(dtype_name<T>());
 }
 
-/// A word that Python's json.dumps() writes for a number, such as NaN. The word is not JSON. Before parsing, it is
-/// replaced by a special string.
+/// A word that Python's json.dumps() writes for a number, such as NaN. The word is not JSON. Before parsing, the word
+/// is replaced by a special string.
 struct json_constant {
   std::string_view word;
   double value;

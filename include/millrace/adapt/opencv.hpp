@@ -58,7 +58,7 @@ class mat_pixels {
                        "Check the file, or decode it to 8 bits");
   }
 
-  /// Returns the unchanged image. Its channels are in the order B, G, R.
+  /// Returns the unchanged image. The channels are in the order B, G, R.
   const cv::Mat& mat() const noexcept { return picture_; }
   /// Returns [rows, columns, channels].
   std::array<std::size_t, 3> shape() const {

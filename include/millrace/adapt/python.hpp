@@ -47,7 +47,7 @@ std::unique_ptr<detail::python::loader_entry> loader(const char* name, Make make
   return std::make_unique<detail::python::entry_of<Make, Options...>>(name, doc, std::move(make));
 }
 
-/// Creates the module. On failure, sets a Python exception and returns null. Call it from PyInit_NAME.
+/// Creates the module. On failure, sets a Python exception and returns null. Call this function from PyInit_NAME.
 template <std::same_as<std::unique_ptr<detail::python::loader_entry>>... Loaders>
 PyObject* module(const char* name, Loaders... loaders) {
   const std::unique_ptr<detail::python::loader_entry> entries[] = {std::move(loaders)...};

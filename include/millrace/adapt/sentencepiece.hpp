@@ -28,7 +28,7 @@ namespace millrace { inline namespace MILLRACE_ABI {
 /// A tokenizer for map(), with a SentencePiece model.
 class sentencepiece {
  public:
-  /// Loads a model file. Throws setup_error if SentencePiece cannot load it.
+  /// Loads a model file. Throws setup_error if SentencePiece cannot load the file.
   explicit sentencepiece(const std::string& model_file) {
     auto model = std::make_shared<::sentencepiece::SentencePieceProcessor>();
     const auto status = model->Load(model_file);

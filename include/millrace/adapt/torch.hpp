@@ -9,8 +9,8 @@
 //   }                                                                   // both destroyed: the slot is free again
 //
 // Opt-in: needs LibTorch (libtorch-dev, or the C++ part of a PyTorch wheel).
-// The tensors own the batch. The slot (memory) of the batch stays in use while any of the tensors, or a view of one,
-// exists. This also applies after the end of the session. A list of tensors, or the autograd graph of a stored loss,
+// The tensors own the batch. The slot (memory) of the batch stays in use while a tensor, or a view of a tensor, exists.
+// The slot stays in use even after the end of the session. A list of tensors, or the autograd graph of a stored loss,
 // keeps slots in use.
 // If all slots are in use, next() throws an error. If other threads own the tensors, set
 // session_options{.leases_released_by_other_threads}. With this option, next() waits for a slot.

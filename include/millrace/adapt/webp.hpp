@@ -6,8 +6,8 @@
 //
 // Opt-in: needs libwebp (libwebp-dev).
 // Supports lossy and lossless files with one image. By default, alpha is omitted, and the pixels are identical to those
-// of Pillow's convert("RGB"). If a background is set, the image is composited over it. mr::rgba_picture keeps alpha.
-// libwebp decodes all rows up to the end of the crop, but converts only the pixels of the crop.
+// of Pillow's convert("RGB"). If a background color is set, the image is composited over this color. mr::rgba_picture
+// keeps alpha. libwebp decodes all rows up to the end of the crop, but converts only the pixels of the crop.
 // Errors: data_error with shard, key and stage "webp" if the file is not a WebP file, is damaged, or is an animation.
 // Damage after the last row of the crop can remain undetected. Threads: the rules of picture. Format: RFC 9649.
 #pragma once

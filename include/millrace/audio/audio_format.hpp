@@ -19,7 +19,7 @@
 
 namespace millrace { inline namespace MILLRACE_ABI {
 
-/// Limits for data that may be damaged or malicious. They are checked before memory is allocated.
+/// Limits for data that may be damaged or malicious. The limits are checked before memory is allocated.
 struct audio_limits {
   std::uint64_t max_frames = std::uint64_t{1} << 28;   ///< frames of a file, and of the result: 93 minutes at 48 kHz
   std::uint64_t max_channels = 64;

@@ -12,7 +12,8 @@
 // row of varying length (item/tensor/ragged.hpp); its length is a number of frames.
 // Rows of one channel need a plan of one channel: call mono() or channel(). All rows of an audio_row column must have
 // the same number of frames: call random_crop(), or pad() and crop().
-// Errors: data_error if the plan has several channels and the row has one; for ragged rows also the errors of ragged().
+// Errors: data_error if the plan has several channels and the row has one channel; for ragged rows, also the errors of
+// ragged().
 // Threads: not synchronized. Lifetime: a row keeps the bytes of its file alive, as audio does.
 #pragma once
 

@@ -3,10 +3,10 @@
 //   mr::audio a = mr::wav(r["wav"]).mono().random_crop(1.0, rng).random_gain(rng);
 //   mr::tensor<float, 2> samples = mr::wav(mr::read_file("speech.wav")).samples();      // f32 [frames, channels]
 //
-// Samples: integers of 8, 16, 24 and 32 bits, and floating-point numbers of 32 and 64 bits; any number of channels up
-// to the limit; RIFF, RF64 and BW64 files, with plain and extensible headers. Integers are divided by 2^(bits - 1), as
-// in soundfile and torchaudio. Samples of 32 and 64 bits are rounded to f32. Compressed samples (A-law, ADPCM, MP3) and
-// other formats need adapt/sndfile.hpp.
+// Files: RIFF, RF64 and BW64, with plain and extensible headers. Samples: integers of 8, 16, 24 and 32 bits, and
+// floating-point numbers of 32 and 64 bits. A file may have any number of channels up to the limit. Integers are
+// divided by 2^(bits - 1), as in soundfile and torchaudio. Samples of 32 and 64 bits are rounded to f32. Compressed
+// samples (A-law, ADPCM, MP3) and other formats need adapt/sndfile.hpp.
 // Chunks other than `fmt `, `ds64` and `data` have no effect. A program that writes to a pipe does not know the sizes
 // when it writes the headers. Therefore sizes of at least 0x7ffff000 are ignored, and the samples end at the end of the
 // file. An incomplete frame at the end of the samples is ignored.

@@ -47,7 +47,7 @@ struct error_location {
 /// printable ASCII, become \xNN. A name longer than `max_bytes` is truncated, and its length is appended.
 std::string printable(std::string_view name, std::size_t max_bytes = 1024);
 
-/// The base class of all errors. It contains a description of the problem, advice, and the location.
+/// The base class of all errors. An error contains a description of the problem, advice, and the location.
 class error : public std::exception {
  public:
   error(std::string message, std::string hint, error_location where = {});

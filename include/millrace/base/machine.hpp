@@ -5,8 +5,8 @@
 //
 //   auto mine = mr::detail::share_of_machine(8);     // of eight processes on this machine: cores and bytes of each
 //
-// oneTBB considers only the affinity mask. In a container with a small quota, it would start a thread for each core of
-// the machine, and the threads would be throttled. Masks, quotas and limits are supported on Linux only; on other
+// oneTBB considers only the affinity mask. In a container with a small quota, oneTBB would start a thread for each core
+// of the machine, and the threads would be throttled. Masks, quotas and limits are supported on Linux only; on other
 // systems the functions return the numbers of the hardware.
 // Errors: none. Threads: any thread; each call reads the values again.
 #pragma once
@@ -72,9 +72,9 @@ struct machine_share {
 };
 
 /// Divides the resources that `processes` processes share. The limits of a cgroup are shared if the cgroup contains the
-/// parent. An affinity mask is not shared if it is smaller than the parent's mask. Any other mask is shared if it
-/// contains all cores, or if the parent started all processes. It is also shared if the masks of all processes together
-/// have more cores than the machine.
+/// parent. An affinity mask is not shared if it is smaller than the parent's mask. Any other mask is shared in three
+/// cases: the mask contains all cores, the parent started all processes, or all masks together have more cores than the
+/// machine.
 machine_share divided(const machine_view& view, std::size_t processes) noexcept;
 
 /// Returns the share of this process if `processes` processes run on this machine.

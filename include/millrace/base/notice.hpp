@@ -8,13 +8,13 @@
 //   mr::session test{std::move(more), {.notice = mr::quiet}};   // prints only warnings and losses
 //
 // Without a function, each notice is printed to stderr as a line that begins with "millrace: ".
-// `text` is safe to print, even if it quotes data. It may have several lines.
-// Errors: an exception that the function throws does not end the run. Millrace then prints the notice and the exception
-// to stderr.
+// `text` is safe to print, even if it quotes data. `text` may have several lines.
+// Errors: if the function throws an exception, Millrace prints the notice and the exception to stderr, and the run
+// continues.
 // Threads: a session calls its function on the thread that creates, uses or destroys the session, and on a thread that
-// reports stalls. It never calls its function on two threads concurrently. The function must not request a batch of the
-// session. The function of a storage or a source is called on any thread that uses the storage or source. The function
-// of a log is called on the log's thread.
+// reports stalls. A session never calls its function on two threads concurrently. The function must not request a batch
+// of the session. The function of a storage or a source is called on any thread that uses the storage or source. The
+// function of a log is called on the log's thread.
 #pragma once
 
 #include <millrace/base/error.hpp>
@@ -48,7 +48,7 @@ enum class notice_kind : std::uint8_t {
   index,                ///< an index of a shard, or the checksums in it, cannot be stored
   keys,                 ///< a server refuses the access keys, so other access keys are tried
   cache,                ///< a cache cannot store a block
-  rows,                 ///< a row storage failed, so the workers compute its rows
+  rows,                 ///< a row storage failed, so the workers compute the missing rows
   log                   ///< a sink (an output, such as a file) of a log failed
 };
 

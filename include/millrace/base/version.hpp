@@ -26,8 +26,8 @@
 #define MILLRACE_VERSION_PATCH 0
 
 // The build (the dependency of Meson, the target of CMake, or pkg-config) defines MILLRACE_CUDA and MILLRACE_NVTX. No
-// header defines them, not even if the headers of CUDA are installed. MILLRACE_COMPILED means that the program links
-// the compiled library. In this mode, headers only declare the parts that do not depend on the user's types, and
+// header defines these macros, not even if the headers of CUDA are installed. MILLRACE_COMPILED means that the program
+// links the compiled library. In this mode, headers only declare the parts that do not depend on the user's types, and
 // millrace/compiled.cpp defines these parts (impl/x.inl). The two modes use different namespaces, so that a program
 // that mixes their object files does not link.
 #ifdef MILLRACE_COMPILED
@@ -67,8 +67,9 @@
 #define MILLRACE_ABI MILLRACE_ABI_WITH(, MILLRACE_ABI_LIBRARY)
 #endif
 
-// Detects g++ with -ffast-math, -Ofast or some of their flags. precise_begin.inc then restores IEEE 754 arithmetic. The
-// macros are read here, once, because g++ undefines them inside the regions of precise_begin.inc.
+// Detects g++ with -ffast-math, with -Ofast, or with a flag that these options include. In this case, precise_begin.inc
+// restores IEEE 754 arithmetic. The macros are read here, once, because g++ undefines them inside the regions of
+// precise_begin.inc.
 #if defined __FAST_MATH__ || __FINITE_MATH_ONLY__ || defined __ASSOCIATIVE_MATH__ || defined __RECIPROCAL_MATH__ || \
     defined __NO_SIGNED_ZEROS__
 #define MILLRACE_FAST_MATH

@@ -2,8 +2,8 @@
 //
 //   #include <millrace/compiled/remote.hpp>      // c++ -std=c++20 -O3 -DMILLRACE_COMPILED -c
 //
-// remote.cpp includes this header. Together with stores.cpp, it is the library millrace-compiled-remote, which needs
-// libcurl.
+// remote.cpp includes this header. remote.cpp and stores.cpp are the sources of the library millrace-compiled-remote,
+// which needs libcurl.
 #pragma once
 
 #include <millrace/base/version.hpp>

@@ -43,7 +43,7 @@ class batch_of : public batch_lease {
   batch_of& operator=(batch_of&& other) noexcept = default;
   batch_of(const batch_of&) = delete;
   // clang-format off
-  /// Declared only so that the compiler shows its error message for `for (auto b : run)`.
+  /// Declared only so that the compiler shows this error message for `for (auto b : run)`.
   template <std::same_as<batch_of> SameBatch>
   __attribute__((unavailable("millrace: a batch cannot be copied: it is a lease on memory. Write for (auto& b : run), "
                              "or std::move it.")))
@@ -58,7 +58,7 @@ class batch_of : public batch_lease {
     return view<detail::index_of_member<M, Members...>()>(where("get()"));
   }
   // clang-format off
-  /// Declared only so that the compiler shows its error message for a column that the batch does not have.
+  /// Declared only so that the compiler shows this error message for a column that the batch does not have.
   template <auto M>
     requires(detail::index_of_member<M, Members...>() == sizeof...(Members))
   __attribute__((unavailable("millrace: get<...> names a column that batch<...> does not list. Add it to batch<...>.")))
@@ -72,8 +72,8 @@ class batch_of : public batch_lease {
     }(std::make_index_sequence<sizeof...(Members)>{});
   }
 
-  /// Returns a flag for each row, u8 [size()]: 1 if the row contains a sample or a copy of a sample, 0 if it is masked.
-  /// Throws setup_error if neither session_options::on_damage nor batch({.pad_last = true}) is set.
+  /// Returns a flag for each row, u8 [size()]: 1 if the row contains a sample or a copy of a sample, 0 if the row is
+  /// masked. Throws setup_error if neither session_options::on_damage nor batch({.pad_last = true}) is set.
   tensor_view<const std::uint8_t, 1> valid() const { return flags(places::row_flags::valid); }
   /// Returns a flag for each row, u8 [size()]: 1 if the row is a copy of another row because its own sample is damaged.
   /// Throws setup_error in the same cases as valid().

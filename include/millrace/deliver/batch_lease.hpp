@@ -51,7 +51,7 @@ class batch_lease {
   /// Returns the total number of rows of all ranks in this step. Divide by this number to compute a mean over all
   /// ranks. The number is never 0. Masked rows of damaged samples count; padding rows of batch({.pad_last = true}) do
   /// not. Ranks may have different numbers of rows in a short last batch. Throws setup_error after bucket() on several
-  /// ranks, because the number is then unknown.
+  /// ranks, because no rank knows the number in this case.
   std::size_t global_size() const;
   /// Returns the number of the epoch, from 0.
   std::uint64_t epoch() const { return checked("epoch()").meta_.epoch; }

@@ -3,10 +3,10 @@
 //   host slot    READY -> IN_USE (until it is copied) -> FREE
 //   device slot  RELEASED (with events) -> READY (the copy is queued) -> IN_USE (leased by the user) -> RELEASED
 //
-// The stager (a thread) queues copies of host slots into the ring. A second thread waits for each copy, and then frees
-// its host slot. A batch is delivered as soon as its copy is queued, and the user's stream waits for the copy. The
-// release of a device slot records an event in each stream that used the slot. The next copy into the slot waits on the
-// device for these events. Therefore neither the trainer nor the stager waits for a training step. All slots, all
+// The stager (a thread) queues copies of host slots into the ring. A second thread waits for the end of each copy, and
+// frees the host slot. A batch is delivered as soon as its copy is queued, and the user's stream waits for the copy.
+// The release of a device slot records an event in each stream that used the slot. The next copy into the slot waits on
+// the device for these events. Therefore neither the trainer nor the stager waits for a training step. All slots, all
 // events and the copy stream are created at the start. With `fixed_slots`, batch n is always in slot n % device_slots,
 // at the same address.
 // Errors: an error of the device is delivered in place of the next batch. After the error, nothing is copied. A host
@@ -30,10 +30,10 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-// Measures the time during which a stream of a device had no batch. Uses events of the device, because the trainer may
-// queue work ahead of the device, and the host clock then measures other times. A gap is the time from the mark of
-// released() to the next mark of acquired() in the same stream. If all pairs of events are in use, the stream is busy,
-// and no gap is recorded. The time between two epochs of a training loop is not a gap.
+// Measures the time during which a stream of a device had no batch. Uses events of the device instead of the host
+// clock, because the trainer may queue work ahead of the device. A gap is the time from the mark of released() to the
+// next mark of acquired() in the same stream. If all pairs of events are in use, the stream is busy, and no gap is
+// recorded. The time between two epochs of a training loop is not a gap.
 // Errors: exceptions from recording an event are not caught. If the clock cannot be read, the measurement ends.
 // Threads: any thread may call released(), acquired(), pause(), collect() and add_to().
 
@@ -227,8 +227,8 @@ class device_batch_output final : public batch_output {
   std::thread stager_, waiter_;
 };
 
-/// Returns the object that delivers the batches of a session to the device of the options: either in the host slots, or
-/// as copies. With `threaded`, separate threads perform the copies. Throws the errors of the device.
+/// Returns the object that delivers the batches of a session. The device in `o` determines whether the object delivers
+/// host slots or copies. With `threaded`, separate threads perform the copies. Throws the errors of the device.
 std::shared_ptr<batch_output> new_batch_output(const to_device_options& o, bool threaded);
 
 }}}   // namespace millrace::detail

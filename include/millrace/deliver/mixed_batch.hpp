@@ -33,7 +33,7 @@ class mixed_batch : public batch_of<Members...> {
   mixed_batch& operator=(mixed_batch&& other) noexcept = default;
   mixed_batch(const mixed_batch&) = delete;
   // clang-format off
-  /// Declared only so that the compiler shows its error message for `for (auto b : run)`.
+  /// Declared only so that the compiler shows this error message for `for (auto b : run)`.
   template <std::same_as<mixed_batch> SameBatch>
   __attribute__((unavailable("millrace: a batch cannot be copied: it is a lease on memory. Write for (auto& b : run), "
                              "or std::move it.")))

@@ -4,8 +4,8 @@
 //   mr::best_device();                       // the GPU of this process's local rank, or the host without a GPU
 //   b.get<&example::pixels>().data;          // device memory, ready for work in my_stream
 //
-// This header is available if the build detects CUDA; the build dependency of Millrace then defines MILLRACE_CUDA. The
-// header requires cudart, but not nvcc.
+// This header is available if the build dependency of Millrace detects CUDA and defines MILLRACE_CUDA. The header
+// requires cudart, but not nvcc.
 // Copies run in a non-blocking stream. Events order the copies relative to the work in the user's stream. The default
 // of `stream` is the legacy stream of the device. Memory, stream and events are created when the session starts. Host
 // slots are pinned (cuda_slots.hpp). If pinned memory cannot be allocated, the slots are pageable: copies are slower,
@@ -14,8 +14,8 @@
 // On a machine with several NUMA nodes, host slots are allocated on the node of the GPU, if that node has free memory.
 // The name of the device includes this node, or the reason why the slots are elsewhere.
 // Pinning memory is slow. Therefore up to 1 GiB of a session's host slots remain for the next session on the same
-// `device` object, for example a validation in each epoch. The slots are freed when a session needs slots of another
-// size. Slots are also freed when the `device` object and all sessions that use it have been destroyed.
+// `device` object, such as the next validation. The slots are freed when a session needs slots of another size. Slots
+// are also freed when the `device` object and all sessions that use it have been destroyed.
 // Errors: setup_error if the device does not exist or the stream is being captured; io_error with CUDA's own message
 // for other failures.
 // Threads: any; each thread keeps its current device. A graph capture on the user's thread is not disturbed.
@@ -95,7 +95,7 @@ class cuda_backend final : public device_backend {
   static cudaEvent_t handle(device_event& mark) noexcept { return static_cast<event&>(mark).handle; }
 
   void make_copy_stream();
-  /// Waits for the copies of this object. Returns false if one of them failed.
+  /// Waits for the copies of this object. Returns false if a copy failed.
   bool finish_copies() noexcept;
 
   /// Bytes of free host slots that a GPU keeps for its next session.
@@ -105,7 +105,7 @@ class cuda_backend final : public device_backend {
   const std::string sysfs_;
   std::string name_;
   std::optional<unsigned> node_;   // node of the GPU, if the machine has several nodes
-  bool registers_ = true;          // whether registering memory pins it
+  bool registers_ = true;          // whether registering memory also pins the memory
   const std::shared_ptr<spare_slots> spare_;
   cudaStream_t copies_ = nullptr;
   mutable std::mutex mutex_;
@@ -115,7 +115,7 @@ class cuda_backend final : public device_backend {
 }   // namespace detail
 
 /// Returns GPU `ordinal`, numbered from 0 as in cudaSetDevice(). Throws setup_error if that GPU does not exist, and
-/// io_error if it cannot be used.
+/// io_error if that GPU cannot be used.
 inline device cuda_device(int ordinal) { return device(std::make_shared<detail::cuda_backend>(ordinal)); }
 
 }}   // namespace millrace

@@ -29,9 +29,9 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 /// The location of the slots of a GPU.
 struct pinned_place {
   gpu_context gpu{};                    ///< the GPU
-  std::optional<unsigned> node{};       ///< its NUMA node, if the machine has several nodes
+  std::optional<unsigned> node{};       ///< NUMA node of the GPU, if the machine has several nodes
   std::vector<unsigned> near_cores{};   ///< cores of the node that this process may use
-  bool registers = true;                ///< whether registering memory pins it
+  bool registers = true;                ///< whether registering memory also pins the memory
 };
 
 /// Memory of one host slot.

@@ -9,7 +9,7 @@
 // Terms: a *slot* is the memory of a batch. A *stream* is a queue of work on the device. An *event* is a mark in a
 // stream.
 // In the comments of this header, "waits" means that a stream of the device waits, not a thread. Only wait() and
-// copy_to_host() block the calling thread. Never call them in the path of a training step.
+// copy_to_host() block the calling thread. Never call these two functions in the path of a training step.
 // Threads: the stager calls the copy functions; another thread calls wait(). The owner of a batch calls record(),
 // stream_waits_for() and copy_to_host(). Every thread calls enter_thread() first.
 // Errors: functions throw io_error. Destructors never throw.

@@ -7,9 +7,10 @@
 //
 // The kernel allocates a page on the first access. Therefore the constructor sets the node before anything accesses or
 // pins the pages. The node is only a preference (MPOL_PREFERRED), because a full node must not end a run. Huge pages
-// are requested as in slot_memory.hpp. Forked processes do not inherit the memory (MADV_DONTFORK). Otherwise the next
-// write of this process could move a page, and the GPU would read the previous page.
-// Threads: any. Lifetime: the destructor frees the memory, except in a forked process, which does not have it.
+// are requested as in slot_memory.hpp. Forked processes do not inherit the memory (MADV_DONTFORK). If they inherited
+// the memory, the next write of this process could move a page, and the GPU would read the previous page.
+// Threads: any. Lifetime: the destructor frees the memory. In a forked process, the destructor does nothing, because
+// the process does not have the memory.
 // Cost: touch() writes zeros to all pages, on several threads for memory of 16 MiB or more.
 #pragma once
 

@@ -166,8 +166,8 @@ struct broken_batch {
 template <std::size_t Columns>
 struct broken_batch_of : broken_batch {};
 
-/// The result of a `|` with a mistake. It accepts every later stage, so that the compiler prints only one sentence.
-/// `Columns` is the number of columns of its batches.
+/// The result of a `|` with a mistake. This type accepts every later stage, so that the compiler prints only one
+/// sentence. `Columns` is the number of columns in a batch of the flow.
 template <std::size_t Columns>
 struct broken_flow_of : flow_tag {
   using item = broken_batch;

@@ -23,7 +23,7 @@ template <class Stage>
 concept accepts_batches = requires {
   typename Stage::batch_mark;
 };
-/// The output type of `bucket`. Only `batch` accepts it.
+/// The output type of `bucket`. Only `batch` accepts this type.
 template <class Item>
 concept ends_in_bucket = requires {
   typename Item::bucket_mark;

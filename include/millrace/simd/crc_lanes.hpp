@@ -134,8 +134,8 @@ const std::byte* crc_by_lanes(const std::byte* at, const std::byte* end, std::ui
   return at;
 }
 
-/// Processes `data`, beginning with an inner state, and returns the new state. Call it only if the processor has the
-/// instruction.
+/// Processes `data`, beginning with an inner state, and returns the new state. Call this function only if the processor
+/// has the instruction.
 template <class Instruction>
 std::uint32_t crc_by_instruction(std::span<const std::byte> data, std::uint32_t before) noexcept {
   const std::byte* at = data.data();

@@ -83,7 +83,7 @@ MILLRACE_SIMD void store_numbers(bf16* to, floats a, floats b) noexcept {
   store_vector<streams>(to, _mm256_permute4x64_epi64(crossed, 0xd8));
 }
 
-/// Loads four pixels into each block. Reads at most four pixels beyond them.
+/// Loads four pixels into each block of 128 bits. Reads at most four pixels beyond the loaded pixels.
 template <std::size_t channels>
 MILLRACE_SIMD bytes load_pixels(const std::uint8_t* from) noexcept {
   const __m128i low = _mm_loadu_si128((const __m128i*)from);

@@ -28,8 +28,8 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail { namespac
 inline constexpr std::size_t blocks = 2;
 #include <millrace/simd/words_common.inc>
 
-/// Interleaves the first elements of each block of `a` and `b`; for words, a0 b0 a1 b1 a2 b2 a3 b3. high_pairs()
-/// interleaves the remaining elements of each block.
+/// In each block, interleaves the first half of `a` with the first half of `b`. For words, the result is a0 b0 a1 b1 a2
+/// b2 a3 b3. high_pairs() interleaves the second halves.
 MILLRACE_SIMD words low_pairs(words a, words b) noexcept {
   return (words)_mm256_unpacklo_epi16((__m256i)a, (__m256i)b);
 }

@@ -141,11 +141,11 @@ MILLRACE_SIMD void store_halves(std::uint8_t* first, std::uint8_t* second, quads
 }
 
 
-using row_bytes = words;   // rgb_writer packs them
+using row_bytes = words;   // rgb_writer packs the words into bytes
 inline constexpr std::size_t row_parts = 1;
 
-/// The position of each interleaved byte in two registers: the first contains red and green, the other blue. Blocks are
-/// in the order of avx2_columns.
+/// The position of each interleaved byte in two registers: the first register contains red and green, the second
+/// register contains blue. Blocks are in the order of avx2_columns.
 struct rgb_interleaving {
   alignas(64) std::uint8_t from[96];
   constexpr rgb_interleaving() : from() {

@@ -27,8 +27,8 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 /// The times for the copies to a device.
 class copy_times {
  public:
-  /// Measures one idle period of the stager. If `for_space` is true, the stager waits for a device slot. If it is
-  /// false, the stager waits for a batch.
+  /// Measures one idle period of the stager. If `for_space` is true, the stager waits for a device slot. If `for_space`
+  /// is false, the stager waits for a batch.
   class idle {
    public:
     idle(copy_times& of, bool for_space) noexcept : of_(&of), for_space_(for_space), since_ns_(steady_now_ns()) {}

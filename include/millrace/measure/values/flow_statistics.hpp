@@ -104,7 +104,7 @@ struct flow_statistics {
   double wall_s() const noexcept { return 1e-9 * static_cast<double>(wall_ns); }
   double samples_per_s() const noexcept { return wall_ns > 0 ? static_cast<double>(samples) / wall_s() : 0; }
 
-  /// Returns `ns` divided by the total time of stage `s`, which is summed over its threads.
+  /// Returns `ns` divided by the total time of all threads of stage `s`.
   double share(const stage_statistics& s, std::uint64_t ns) const noexcept;
   /// Returns the share of the trainer's time that is spent waiting for data.
   double data_wait_share() const noexcept;

@@ -24,7 +24,7 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 struct process_statistics {
   std::uint64_t throttled_ns = 0;   ///< throttled time: the maximum of the cgroup and its ancestors
   std::uint64_t cpu_ns = 0;         ///< processor time, summed over all threads
-  std::uint64_t run_delay_ns = 0;   ///< time in which live threads waited for a core, summed over all of them
+  std::uint64_t run_delay_ns = 0;   ///< time in which live threads waited for a core, summed over these threads
   std::optional<std::uint64_t> storage_bytes{};   ///< bytes read from storage; unset if unknown
 
   /// Returns the current statistics.

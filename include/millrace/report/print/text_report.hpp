@@ -1,4 +1,4 @@
-// The report for a terminal, on one screen. It begins with the verdict.
+// The report for a terminal, on one screen. The text begins with the verdict.
 //
 //   std::fputs(mr::text_report(mr::report_of(window)).c_str(), stdout);
 //

@@ -8,8 +8,8 @@
 // sample into a row of a batch in one of `host_slots` slots. Copies are written to `device_slots` slots. If
 // `device_slots` is 0, the training step uses the host slots.
 // Times are in nanoseconds: per read, per sample for the work, and per batch for the copy and the step.
-// The model omits I/O threads whose samples are not needed yet, and serial stages on separate threads. It assumes that
-// each thread has a core.
+// The model omits I/O threads whose samples are not needed yet, and serial stages on separate threads. The model
+// assumes that each thread has a core.
 // Errors: none. Threads: not synchronized.
 #pragma once
 

@@ -8,7 +8,7 @@
 // The run is simulated twice, without and with the change (report/simulate/simulation.hpp). The measured speed is
 // multiplied by the ratio of the two simulated speeds. The times of copies and steps are assumed to be proportional to
 // the batch size, except `fixed_step_ns` of each step.
-// Errors: setup_error for a setting of 0, and for a factor that is not a number greater than 0; step_time may be 0.
+// Errors: setup_error if a setting is 0, or if a factor is not a number greater than 0. Exception: step_time may be 0.
 // Threads: the function is pure; any thread may call it.
 #pragma once
 
@@ -29,7 +29,7 @@ struct prediction {
 
 namespace detail {
 
-/// Throws setup_error if a count is 0 or a factor is not a number greater than 0. step_time may be 0.
+/// Throws setup_error if a setting is 0, or if a factor is not a number greater than 0. Exception: step_time may be 0.
 void check_change(const what_if_change& c);
 
 /// Returns the model with the change applied.
@@ -37,12 +37,12 @@ pipeline_model changed(pipeline_model m, const what_if_change& c);
 
 }   // namespace detail
 
-/// Returns the prediction for a recorded run with the change. Throws setup_error for a setting of 0, and for a factor
-/// that is not a number greater than 0; step_time may be 0.
+/// Returns the prediction for a recorded run with the change. Throws setup_error if a setting is 0, or if a factor is
+/// not a number greater than 0. Exception: step_time may be 0.
 prediction what_if(const flow_statistics& recorded, const what_if_change& c);
 
-/// Returns gains for the changes of gains_of(), predicted by simulation instead of from the limits. A simulation
-/// includes the effects of ring sizes and of variance.
+/// Returns the gains of the changes that gains_of() returns. These gains are predicted by simulation, and not from the
+/// limits. A simulation includes the effects of ring sizes and of variance.
 std::vector<knob_gain> simulated_gains(const flow_statistics& recorded);
 
 }}   // namespace millrace

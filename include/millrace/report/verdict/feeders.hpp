@@ -41,9 +41,10 @@ struct feeder_gain {
 /// the workers, the size of a row, or f.receive_ns_per_byte.
 std::optional<feeder_gain> feeder_gain_of(const flow_statistics& f);
 
-/// Measures the processor time, in nanoseconds, to receive a byte of a row: read from a TCP connection, copied into a
-/// buffer, checked by CRC-32C, and copied into a slot. Sends 16 MB to itself over the loopback interface; the work of a
-/// network card's interrupts is not included. Returns 0 if no connection is possible.
+/// Measures the processor time, in nanoseconds, to receive a byte of a row. The byte is read from a TCP connection,
+/// copied into a buffer, checked by CRC-32C, and copied into a slot. The process sends 16 MB to itself over the
+/// loopback interface. The result does not include the interrupts of a network card. Returns 0 if no connection is
+/// possible.
 double measure_receiving();
 
 }}   // namespace millrace

@@ -25,7 +25,7 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 // not contain the line, which may contain a secret.
 // Source: the AWS SDKs and Tools Reference Guide, "Shared config files".
 
-/// The error for a profile file that cannot be parsed, for example while a program is writing it.
+/// The error for a profile file that cannot be parsed. A possible cause is that a program is writing the file.
 class profile_error : public setup_error {
  public:
   using setup_error::setup_error;

@@ -23,7 +23,7 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// Initializes libcurl once per process. Never cleans it up, because other parts of the program may use it.
+/// Initializes libcurl once per process. Never cleans libcurl up, because other parts of the program may use it.
 inline void require_curl() {
   static const CURLcode ready = curl_global_init(CURL_GLOBAL_DEFAULT);
   if (ready != CURLE_OK)

@@ -4,8 +4,8 @@
 //   mr::detail::gs_access access({.bearer_token = [] { return token_of_my_own(); }}, env);
 //   access.address("GET", name, "").url;     // https://storage.googleapis.com/BUCKET/KEY
 //
-// Errors: setup_error for an endpoint that is not a URL, and for missing keys; io_error for an invalid response of the
-// metadata server. Messages contain no secrets. Threads: any thread.
+// Errors: setup_error if the endpoint is not a URL, or if keys are missing; io_error if a response of the metadata
+// server is invalid. Messages contain no secrets. Threads: any thread.
 // Source: "XML API overview" and "About VM metadata" of Google Cloud's documentation.
 #pragma once
 

@@ -5,11 +5,11 @@
 //   keys.accepted(now.keys);                      // the server returned the object
 //   const auto remedy = keys.refused(now.keys);   // whether to send the request again now, later, or never
 //
-// During a run, other programs often replace the keys. They may write the new file in steps, or a few seconds too late.
-// Therefore refusals and failed searches are treated as transient, and searches are repeated with increasing pauses. If
-// the server has accepted keys before, the searches end after `retry_seconds`. Otherwise the keys are probably wrong,
-// and the searches end after 7 s. If the keys are from the environment, which does not change, the searches end at
-// once.
+// During a run, other programs often replace the keys. These programs may write the new file in steps, or a few seconds
+// too late. Therefore refusals and failed searches are treated as transient, and searches are repeated with increasing
+// pauses. If the server has accepted keys before, the searches end after `retry_seconds`. Otherwise the keys are
+// probably wrong, and the searches end after 7 s. If the keys are from the environment, which does not change, the
+// searches end at once.
 // Errors: get() throws keys_pending while the searches continue, and the error of the last search after they have
 // ended. If no source is configured, get() throws no_keys_error at once. Threads: any thread. One thread searches while
 // the others wait.
@@ -53,7 +53,7 @@ struct remedy {
   std::string attempted{};
 };
 
-/// The duration of searches for keys, and the receiver of notices about them.
+/// Options of searches for keys.
 struct key_search_options {
   double retry_seconds = 180;   ///< duration of the searches, in seconds, if the server has accepted keys before
   notice_function notice{};     ///< receives a notice about each series of searches

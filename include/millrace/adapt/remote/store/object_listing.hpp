@@ -3,8 +3,8 @@
 //   for (const std::string& name : mr::detail::list_objects(access, env, prefix)) use(name);
 //
 // Keys that end in a slash are omitted, because they represent folders.
-// Errors: a located io_error if the store refuses a request. data_error for an invalid response, for an endless
-// sequence of pages, and for more than 10,000,000 names. Threads: any thread.
+// Errors: io_error with its location if the store refuses a request. data_error if a response is invalid, if the
+// sequence of pages does not end, or if the number of names exceeds 10,000,000. Threads: any thread.
 // Source: "ListObjectsV2" of the Amazon S3 API Reference.
 #pragma once
 

@@ -5,7 +5,7 @@
 //
 // If a response shows that a bucket is in another region, later requests for the bucket use that region. The first
 // request reads the profile files and searches for keys.
-// Errors: setup_error for an endpoint that is not a URL, and for missing keys. Threads: any thread.
+// Errors: setup_error if the endpoint is not a URL, or if keys are missing. Threads: any thread.
 #pragma once
 
 #include <millrace/adapt/remote/store/object_access.hpp>

@@ -1,4 +1,4 @@
-// Options for names that begin with s3:// and gs://. They are members of remote_options.
+// Options for names that begin with s3:// and gs://. These options are members of remote_options.
 //
 //   mr::remote({.s3 = {.region = "eu-west-1", .profile = "train"}});
 //   mr::remote({.s3 = {.endpoint = "http://127.0.0.1:9000"}});   // another store with the protocol of S3

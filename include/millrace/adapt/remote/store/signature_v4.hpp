@@ -35,7 +35,7 @@ struct url_parts {
   std::string_view scheme{}, host{}, path{}, query{};   ///< the host includes its port; the path begins with a slash
 
   explicit url_parts(std::string_view url);
-  /// Returns the value of the Host header. The value omits the port if it is the scheme's default.
+  /// Returns the value of the Host header. If the port is the default of the scheme, the value omits the port.
   std::string_view host_header() const noexcept;
 };
 

@@ -18,7 +18,7 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// The treatment of slashes. They are unchanged in a key, and encoded in the value of a query.
+/// The treatment of slashes. Slashes are unchanged in a key, and encoded in the value of a query.
 enum class slash : std::uint8_t { unchanged, encoded };
 
 inline std::string uri_encoded(std::string_view text, slash what) {

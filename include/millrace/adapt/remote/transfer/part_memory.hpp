@@ -43,7 +43,7 @@ class part_memory {
   };
 
  public:
-  /// A block of memory. Its destructor returns it for reuse.
+  /// A block of memory. The destructor returns the memory for reuse.
   class block {
    public:
     block(block&& other) noexcept

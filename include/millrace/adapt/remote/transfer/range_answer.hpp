@@ -32,7 +32,7 @@ struct content_range {
   std::optional<std::uint64_t> total_bytes{};
 };
 
-/// Parses the value of the header. Returns nothing if it is invalid.
+/// Parses the value of the header. Returns nothing if the value is invalid.
 std::optional<content_range> parse_content_range(std::string_view text);
 
 /// The parts of a response header that describe the body.
@@ -54,7 +54,7 @@ struct range_head {
   bool is_of(std::string_view version) const noexcept;
 
  private:
-  // Ignores the mark of a weak version, because some servers set it only in some responses.
+  // Ignores the mark of a weak version, because some servers set this mark only in some responses.
   static std::string_view strong(std::string_view tag) noexcept { return tag.starts_with("W/") ? tag.substr(2) : tag; }
 };
 

@@ -29,7 +29,7 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 /// An object, and the state that all its requests share.
 struct remote_object {
   std::string name{};
-  /// Size and version of the object. The first response sets them before other fetches of the object begin.
+  /// Size and version of the object. The first response sets this member before other fetches of the object begin.
   std::optional<file_identity> identity{};
   std::string redirected_to{};   ///< used only by the network thread
   bool is_assumed = false;       ///< the identity is from a set index, and was not confirmed by a response yet

@@ -38,7 +38,7 @@ class request_addresses {
   /// Returns the error for a refused request. `attempted` describes the attempts to recover.
   io_error failure(const std::string& name, const addressed_request& sent, const small_answer& answer,
                    const std::string& attempted = {}) const;
-  /// Returns the message in a refusal as " (message)", or "" if it has no message.
+  /// Returns the message in a refusal as " (message)", or "" if the refusal has no message.
   static std::string refusal_message(const small_answer& answer);
   /// Returns the names that begin with `prefix`, sorted.
   std::vector<std::string> list(const std::string& prefix);

@@ -83,7 +83,7 @@ class hedge_rule {
   /// Returns the time after which a request is late, in seconds.
   double late_seconds() const noexcept { return std::max(rule_.least_wait.count(), limit_); }
 
-  /// Returns whether a late request may be hedged. If so, counts it as hedged.
+  /// Returns whether a late request may be hedged. If the result is true, counts the request as hedged.
   bool take(std::size_t late, std::size_t running) noexcept {
     if (rule_.share <= 0 || allowed_ < 1 || (late > 1 && 4 * late > running)) return false;
     allowed_ -= 1;

@@ -118,8 +118,8 @@ class transfer_engine {
   void run() noexcept;
   /// Does the work that is due, and waits for more work. Returns false if the engine is being destroyed.
   bool run_once();
-  /// Starts the requests that are due, within the limits. Returns the time at which the next request is due, or 0 if it
-  /// is unknown.
+  /// Starts the requests that are due, within the limits. Returns the time at which the next request is due, or 0 if
+  /// this time is unknown.
   std::int64_t start_due(std::int64_t now_ns);
   void start(const job_pointer& job, fetch_attempt::kind kind);
   void ended(const fetch_attempt& attempt);
