@@ -13,8 +13,8 @@
 //
 // A slot is assigned to a batch when the batch opens. Slots may be freed in any order. With `fixed`, batch n always
 // uses slot n % count and waits for that slot.
-// Errors: the error of a batch is that of its sample with the lowest position. Therefore the same data cause the same
-// error. Threads: any thread may call any member. No member waits.
+// Errors: if several samples of a batch have errors, the error of the lowest position becomes the error of the batch.
+// Therefore the same data cause the same error. Threads: any thread may call any member. No member waits.
 #pragma once
 
 #include <millrace/base/address_sanitizer.hpp>
@@ -60,7 +60,7 @@ class batch_ring {
   struct options {
     std::size_t rows = 1;               ///< rows per batch
     std::vector<std::byte*> memory{};   ///< one memory block per slot; owned by the caller
-    std::size_t slot_bytes = 0;         ///< size of a block; AddressSanitizer reports access to a FREE slot
+    std::size_t slot_bytes = 0;         ///< size of a block
     bool fixed = false;                 ///< if true, batch n uses slot n % count
     bool keys = false;                  ///< whether each batch contains the keys of its rows
   };
@@ -75,8 +75,8 @@ class batch_ring {
   /// Assigns every FREE slot to the next batch that has no slot. Returns the number of batches opened so far.
   std::uint64_t open_free();
 
-  /// Returns the memory of an open batch. Workers that have claimed a ticket (the position of a row) of the batch call
-  /// this member and the following ones, up to set_ready().
+  /// Returns the memory of an open batch. Only a worker that has claimed a ticket (the position of a row) of the batch
+  /// may call the functions from data() to set_ready().
   std::byte* data(std::uint64_t batch) noexcept { return at(batch).data; }
   batch_keys& keys(std::uint64_t batch) noexcept { return at(batch).keys; }
   void set_epoch(std::uint64_t batch, std::uint64_t epoch) noexcept { at(batch).epoch = epoch; }
@@ -89,8 +89,7 @@ class batch_ring {
   /// Records the error for a sample. The error with the lowest position becomes the error of the batch.
   void fail(std::uint64_t batch, std::uint64_t position, std::exception_ptr error) noexcept;
 
-  /// Records that a sample is damaged, if the run tolerates damage. The row of the sample is filled when the batch is
-  /// closed.
+  /// Records a damaged sample of a run that tolerates damage. The row of the sample is filled when the batch is closed.
   void add_damaged(std::uint64_t batch, damaged_row row);
   /// Returns the damaged rows of a batch that is being closed, in row order.
   std::vector<damaged_row>& damaged(std::uint64_t batch);
@@ -124,19 +123,20 @@ class batch_ring {
     ready_batch batch{};
   };
 
-  /// Returns a READY batch and sets its state to IN_USE. If the batch is not available, returns the reason. With
-  /// `stop_at_epoch`, does not return a batch that is marked as the first batch of an epoch.
+  /// Returns a READY batch and sets its state to IN_USE. If the batch is not available, returns the reason. If
+  /// `stop_at_epoch` is true, does not return a batch that is marked as the first batch of an epoch.
   take_result take(std::uint64_t batch, bool stop_at_epoch = false);
 
-  /// Swaps the keys of a batch returned by take() with `with`. The slot then reuses the memory of `with`.
+  /// Swaps the keys in a slot with `with`. take() must have returned the batch in this slot. The next batch in the slot
+  /// reuses the memory of `with`.
   void swap_keys(std::size_t slot_index, batch_keys& with) noexcept { slots_[slot_index].keys.swap(with); }
 
-  /// Returns whether take() would return something other than not_yet.
+  /// Returns whether the outcome of take() would differ from `not_yet`.
   bool can_take(std::uint64_t batch) const;
   bool starts_epoch(std::uint64_t batch) const;
-  /// Returns the first batch of the epoch that contains `batch`, if it was marked and not forgotten.
+  /// Returns the first batch of the epoch that contains `batch`. Returns nothing if no mark of this epoch exists.
   std::optional<std::uint64_t> epoch_start_of(std::uint64_t batch) const;
-  /// Forgets epochs that ended before `batch`.
+  /// Removes the marks of epochs that ended before `batch`.
   void forget_epochs_before(std::uint64_t batch);
 
   /// Returns the doorbell that rings whenever the result of take() or starts_epoch() may change.

@@ -5,8 +5,8 @@
 //   bell.ring();                                        // ... then ring
 //
 // The sleeper checks its condition after every ring. The variables of the condition must be seq_cst atomics or
-// protected by a lock, so that no ring is missed. The condition must neither ring nor throw. Errors: none. Threads: any
-// number of sleepers; ring() wakes all, ring_one() wakes one.
+// protected by a lock, so that no ring is missed. The condition must not call ring(), and must not throw. Errors: none.
+// Threads: any number of sleepers; ring() wakes all, ring_one() wakes one.
 #pragma once
 
 #include <millrace/base/version.hpp>
@@ -24,13 +24,14 @@ class doorbell {
   /// Wakes all sleepers. Each sleeper then checks its condition.
   void ring() noexcept {
     if (sleepers_.load() == 0) return;
-    // A thread may have checked its condition, but not yet be asleep. With the lock, that thread gets the notification.
+    // If a thread has checked its condition, but does not sleep yet, the lock delays the notification until the thread
+    // sleeps.
     { const std::lock_guard lock(mutex_); }
     rung_.notify_all();
   }
 
-  /// Wakes one sleeper. Use ring_one() if a single thread can handle the change. The condition of each sleeper must
-  /// claim the change by an atomic exchange, so that only one sleeper handles it.
+  /// Wakes one sleeper. Use ring_one() if a single thread can handle the change. In its condition, each sleeper must
+  /// claim the change by an atomic exchange, so that only one sleeper handles the change.
   void ring_one() noexcept {
     if (sleepers_.load() == 0) return;
     { const std::lock_guard lock(mutex_); }

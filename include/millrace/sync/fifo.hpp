@@ -1,4 +1,4 @@
-// Implements a queue that keeps its memory: it allocates only when it becomes longer than ever before.
+// Implements a queue that allocates memory only when it becomes longer than ever before.
 //
 //   mr::detail::fifo<std::string> shards;
 //   shards.push("train-000012.tar");
@@ -55,7 +55,7 @@ class fifo {
   std::span<T> first_run() noexcept { return {ring_ + first_, std::min(count_, capacity_ - first_)}; }
   /// Destroys the oldest element.
   void drop_first() noexcept { drop_first(1); }
-  /// Destroys the oldest elements, which must be in first_run().
+  /// Destroys this number of the oldest elements. All of them must be in first_run().
   void drop_first(std::size_t elements) noexcept {
     std::destroy_n(ring_ + first_, elements);
     first_ = (first_ + elements) & (capacity_ - 1);

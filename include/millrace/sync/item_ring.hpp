@@ -4,7 +4,7 @@
 //   mr::detail::item_ring<mr::detail::sample<mr::record>> ring(512);
 //   if (ring.can_accept(ticket)) ring.put(ticket, std::move(s));   // producer: tickets increase one by one
 //   auto item = ring.take(ticket);                               // any thread, each ticket once
-//   ring.use(ticket)->keep_origin();                             // the same without a move; then the item is destroyed
+//   ring.use(ticket)->keep_origin();                             // without a move; the item is destroyed afterwards
 //
 // The caller must ensure that put() of a ticket happens before take() of the ticket. The ring ensures that take()
 // happens before the put() that reuses the entry. put() and take() do not wait and do not allocate. The capacity is a
@@ -52,8 +52,8 @@ class item_ring {
   auto use(std::uint64_t ticket) noexcept { return used_item(entries_[at(ticket)].value, full_[at(ticket)]); }
 
  private:
-  // An item that fits in a cache line is never stored in two lines, because each line has to move from one core to
-  // another.
+  // If the size of an item is a multiple of a cache line, the item begins at a line. Otherwise the item would be in one
+  // more line, and each line must move from one core to another.
   static constexpr std::size_t line_bytes = 64;
   struct alignas(sizeof(T) % line_bytes == 0 ? line_bytes : alignof(T)) entry {
     entry() noexcept {}

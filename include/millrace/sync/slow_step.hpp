@@ -1,4 +1,4 @@
-// Reports slow steps that run before a session watches for stalls, such as listing files or building indexes.
+// Reports slow steps, such as listing files or building indexes. These steps run before a session watches for stalls.
 //
 //   mr::detail::slow_step step("finds files in the storage", {.items = names.size()});
 //   {
@@ -6,8 +6,8 @@
 //     stamps[i] = at->find(names[i]);
 //   }
 //
-// If a step is not complete after `after_ns`, a notice reports the number of completed items and the longest running
-// item. More notices follow at increasing intervals.
+// If a step is not complete after `after_ns`, a notice reports the number of completed items, and the item that has run
+// longest. More notices follow at increasing intervals.
 // Errors: if the watching thread cannot be started, nothing is reported. Threads: runs a separate thread until
 // destruction.
 #pragma once

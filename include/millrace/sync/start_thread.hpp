@@ -3,7 +3,8 @@
 //   std::thread reader = mr::detail::start_thread([&] { read_all(); });
 //   mr::detail::start_threads(all, 4, [&](std::size_t i) { work(i); });   // 4 more in std::vector<std::thread> all
 //
-// Errors: io_error with the system's reason. Threads that were already started continue to run. Threads: any thread.
+// Errors: io_error with the system's reason. If start_threads() fails, the threads that were already started continue
+// to run. Threads: any thread.
 #pragma once
 
 #include <millrace/base/version.hpp>

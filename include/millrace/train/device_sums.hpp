@@ -4,12 +4,12 @@
 //   mr::metrics m({.every = 50, .device = make_sums()}); // in a .cpp
 //
 // The current stream is the stream of the last add. A hand-over copies the sums of all metrics at one point of the
-// stream, and resets them. The totals arrive on the host later, in the order of the hand-overs. The number of pending
-// hand-overs is limited. Only functions whose names begin with wait_ or read_ block.
+// current stream, and then resets the sums. The totals arrive on the host later, in the order of the hand-overs. The
+// number of pending hand-overs is limited. Only functions whose names begin with wait_ or read_ block.
 // Errors: io_error from the device, setup_error for a call that is not allowed. Threads: not synchronized.
-// Lifetime: one object serves one mr::metrics. A stream must live until finish() or read_now() has waited for its adds,
-// an add uses another stream, or the sums are destroyed. If an add is captured in a graph, waiting is not enough,
-// because the graph may run again.
+// Lifetime: one object serves one mr::metrics. After an add, the stream of this add must live until finish() or
+// read_now() returns, a later add uses another stream, or the sums are destroyed. If a graph captures the add, finish()
+// and read_now() are not sufficient, because the graph may run again.
 #pragma once
 
 #include <millrace/base/error.hpp>
@@ -50,8 +50,8 @@ class device_sums {
  public:
   virtual ~device_sums() = default;
 
-  /// Reserves these sums for one mr::metrics, because a hand-over would mix the sums of two objects.
-  /// Throws setup_error on the second call.
+  /// Reserves these sums for one mr::metrics. Throws setup_error on the second call, because the sums of two objects
+  /// would be mixed.
   void claim() {
     if (claimed_)
       throw setup_error("two mr::metrics use the same device_sums",
@@ -67,15 +67,15 @@ class device_sums {
   /// Queues a kernel that adds the ranks of the targets in `rows` to a metric.
   virtual void add_rows(std::size_t metric, const device_rows& rows) = 0;
 
-  /// Begins a group of adds, which may be queued together at the end of the group. Until then, their views must stay
-  /// valid. Returns false if a group has already begun; that group continues.
+  /// Begins a group of adds, which may be queued together at the end of the group. The views of these adds must stay
+  /// valid until the end of the group. Returns false if a group has already begun; that group continues.
   virtual bool begin_group() { return false; }
   /// Ends the group, and queues its adds.
   virtual void end_group() {}
   /// Ends the group, and discards its adds that have not been queued.
   virtual void discard_group() noexcept {}
 
-  /// Returns true after the first add. A hand-over needs the stream of an add.
+  /// Returns whether add_values() or add_rows() was called. hand_over() needs the stream of such a call.
   virtual bool used() const noexcept = 0;
   /// Queues a hand-over. Returns false and does nothing if too many hand-overs are pending, or if the stream is being
   /// captured.
@@ -91,7 +91,7 @@ class device_sums {
 
   /// Blocks until the device has completed all adds, and returns the sums so far, one per metric. Changes nothing.
   virtual std::vector<metric_totals> read_now() = 0;
-  /// Resets all sums at this point of the stream.
+  /// Queues a reset of all sums in the current stream.
   virtual void restart() = 0;
 
  private:

@@ -1,4 +1,4 @@
-// Draws label maps as colors and boxes as outlines over the images of a grid.
+// Draws label maps (as colors) and boxes (as outlines) over the images of a grid.
 //
 //   mr::save_grid(b, "batch.png", {.masks = b.get<&example::mask>()});              // [B, H, W] u8
 //   mr::save_grid(b, "batch.png", {.boxes = b.get<&example::boxes>()});             // ragged [n, 4] f32
@@ -34,7 +34,7 @@ struct grid_boxes {
   grid_boxes(const tensor_view<float, 2>& column) : grid_boxes(tensor_view<const float, 2>(column)) {}
 
   tensor_view<const float, 3> edges{};
-  tensor_view<const std::int32_t, 1> counts{};   ///< number of boxes per image; all boxes if it has no data
+  tensor_view<const std::int32_t, 1> counts{};   ///< number of boxes per image; without data, all boxes
 };
 
 namespace detail {

@@ -5,10 +5,10 @@
 //   // {"step":7,"epoch":0,"time":1763725286.25,"loss":0.25}
 //
 // NaN and infinities become null; "nonfinite" is the number of values that were not finite. Images are skipped.
-// Rows are appended to an existing file. If its last line is truncated (power failure, full disk), the constructor
-// removes that line; a complete line that only lacks its line end stays. A line is in the file when write() returns,
-// and on the disk within ten seconds.
-// Errors: setup_error if another log has the file open; io_error. Threads: the log's writer thread.
+// Rows are appended to an existing file. If the last line of this file is truncated (power failure, full disk), the
+// constructor removes the line. If only the line end is missing, the constructor does not remove the line. A line is in
+// the file when write() returns, and on the disk within ten seconds.
+// Errors: setup_error if another log uses the file; io_error. Threads: the log's writer thread.
 #pragma once
 
 #include <millrace/base/version.hpp>

@@ -10,12 +10,11 @@
 // push, offer and message never wait for a sink; a call costs a lock and a move. If rows arrive faster than the sinks
 // write, the log drops rows and counts them.
 // Order: rows that arrive within `hold` of each other are written in step order, regardless of their order of arrival.
-// A late validation result must not be lost. Therefore a row of a step before the last written step is also written,
-// and counts as late.
+// If a row arrives after a row of a later step was written, the log writes the row anyway, and counts it as late.
 // Text that is not UTF-8 is cleaned before the sinks receive it: each invalid byte becomes U+FFFD.
 // Errors: an error of a sink does not stop the training. The first error of each sink is reported as a notice, and all
 // errors are counted. The constructor throws setup_error for a queue of 0 rows.
-// Threads: any thread may call.
+// Threads: any thread may call any function.
 // Lifetime: close() and the destructor write the remaining rows, for at most `drain`. If a sink hangs longer, the
 // writer thread is detached, and the remaining rows count as dropped.
 #pragma once
@@ -52,8 +51,8 @@ struct log_counts {
   std::uint64_t accepted = 0;
   std::uint64_t written = 0;       ///< accepted by every sink
   std::uint64_t failed = 0;        ///< at least one sink threw; the other sinks have the row
-  std::uint64_t dropped = 0;       ///< displaced by newer rows, or still queued at the timeout of close()
-  std::uint64_t refused = 0;       ///< rejected: by offer(), after close(), or larger than `queue_bytes`
+  std::uint64_t dropped = 0;       ///< dropped from a full queue, or still queued at the timeout of close()
+  std::uint64_t refused = 0;       ///< rejected by offer(), after close(), or because of `queue_bytes`
   std::uint64_t late = 0;          ///< written after a row of a later step
   std::uint64_t sink_errors = 0;   ///< errors of all sinks, including errors in tick() and close()
 };
@@ -153,14 +152,13 @@ class log {
   /// Queues the row; a full queue drops the rows of the lowest steps.
   /// Returns false after close() and for a row larger than `queue_bytes`.
   bool push(row r) { return state_->put(r, true); }
-  /// Queues the row. Returns false if the queue is full and leaves the row to the caller.
+  /// Queues the row. If the queue is full, returns false and does not change the row.
   bool offer(row& r) { return state_->put(r, false); }
   bool offer(row&& r) { return state_->put(r, false); }
   /// Queues a line of text, which is written after all rows that were queued before it. Returns the result of push().
   bool message(std::string text);
 
-  /// Blocks until the sinks have all rows so far.
-  /// Returns false after the timeout `drain`.
+  /// Blocks until the sinks have received all queued rows. Returns false after the timeout `drain`.
   bool flush() { return state_->drain(false); }
   /// Writes the remaining rows and closes the sinks.
   /// Returns false after the timeout `drain`. Never throws.

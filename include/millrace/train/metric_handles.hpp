@@ -92,7 +92,8 @@ class mean_metric {
 class accuracy_metric {
  public:
   /// Adds the rows of one batch: logits [B, C] f32, f16 or bf16 and labels [B] i32 or i64, both in the same memory.
-  /// Throws setup_error if shapes or memory kinds do not match, data_error for a label on the host that is not a class.
+  /// Throws setup_error if shapes or memory kinds do not match. Throws data_error if a label on the host is not a
+  /// class.
   template <class T, class Label>
     requires detail::training_element<std::remove_const_t<T>> &&
              (std::is_same_v<std::remove_const_t<Label>, std::int32_t> ||

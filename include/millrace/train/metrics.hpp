@@ -1,4 +1,5 @@
-// Means, accuracies and counts: summed during the training step and passed to the log every few steps, without waiting.
+// Sums means, accuracies and counts during the training step, and passes rows to the log every few steps without
+// waiting.
 //
 //   mr::metrics m({.every = 50});
 //   auto loss = m.mean("loss");
@@ -25,8 +26,8 @@
 //   m.add_together([&] { loss.add(losses, {.stream = s});  top.add(logits, labels, {.stream = s}); });
 //
 // Errors: setup_error for wrong names and shapes; data_error for a label that is not a class. For labels on the host,
-// add() throws the data_error. For labels on a GPU, the data_error is thrown by the call of maybe_log() or finish()
-// that writes the row. The sums in this row count only the valid labels.
+// add() throws the data_error. For labels on a GPU, maybe_log() or finish() throws the data_error when it writes the
+// row. The sums in this row count only the valid labels.
 // Threads: not synchronized. Lifetime: the metrics must outlive their handles.
 #pragma once
 
@@ -97,13 +98,13 @@ class metrics {
 
   /// Writes a row to the log when a row is due; call it once per step. Returns true if the log accepted a row.
   bool maybe_log(log_point at, log& out);
-  /// Same as maybe_log() with a log_point that has this step and the epoch of the previous call.
+  /// Calls maybe_log() with this step and with the epoch of the previous call.
   bool maybe_log(std::uint64_t step, log& out) { return maybe_log(log_point{.step = step, .epoch = last_.epoch}, out); }
 
   /// Writes the sums since the last row, if any. Waits for the GPU.
   /// If the log's queue is full, also waits for space, for at most the log's `drain`.
   void finish(log& out);
-  /// Same as the other finish(), but the row has the step and the epoch of `at`.
+  /// Calls finish(out), but the row has the step and the epoch of `at`.
   void finish(log& out, log_point at);
 
   /// Returns the row of the sums so far and changes nothing. With sums on a GPU, the call waits until the GPU has
@@ -113,7 +114,7 @@ class metrics {
   /// Resets all sums. Rows that are pending on a GPU are still written.
   void restart();
 
-  /// Returns the number of intervals whose sums were merged into the next row.
+  /// Returns how often a row was not written, so that its sums became part of the next row.
   std::uint64_t log_skipped() const noexcept { return log_skipped_; }
 
  private:

@@ -1,4 +1,4 @@
-// Shows the network's input: the images of a batch as a grid, in a file or in the log.
+// Draws the images of a batch as a grid, into a file or into the log.
 //
 //   mr::save_grid(b, "batch.png");                                  // first column of images; or a .jpg file
 //   mr::save_grid(b.get<&example::pixels>(), "batch.jpg", {.most = 16, .columns = 4});
@@ -41,7 +41,7 @@ namespace millrace { inline namespace MILLRACE_ABI {
 /// Selects the images of a batch and their presentation.
 struct grid_options {
   std::size_t most = 64;                  ///< maximum number of images; the first rows of the batch are shown
-  std::optional<std::size_t> columns{};   ///< columns of the grid; by default as square as possible
+  std::optional<std::size_t> columns{};   ///< columns of the grid; by default, columns and rows are about equal
   std::size_t gap = 2;                    ///< pixels between two images
   normalize_options normalized{};   ///< the options that were passed to normalize(); for u8, only the layout matters
   int quality = 95;                 ///< JPEG quality
@@ -100,7 +100,8 @@ std::uint8_t level_of(T value, double std, double mean) noexcept {
 
 }   // namespace detail
 
-/// Returns the grid as pixels [height, width, C] u8. Throws setup_error if the shape is not that of images.
+/// Returns the grid as pixels [height, width, C] u8. Throws setup_error if `pictures` does not have the shape of
+/// images.
 template <detail::pixel_element T>
 image make_grid(const tensor_view<T, 4>& pictures, const grid_options& options = {}) {
   const bool planar = options.normalized.layout == image_layout::nchw;

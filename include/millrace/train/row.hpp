@@ -51,7 +51,7 @@ struct row {
   std::vector<encoded_image> images{};
   std::string message{};
 
-  /// Returns the value of this name; std::nullopt if the row does not have it.
+  /// Returns the value with this name; std::nullopt if the row has no such value.
   std::optional<double> find(std::string_view name) const noexcept;
 
   /// Replaces each byte that is not valid UTF-8 with U+FFFD, in all text of the row.

@@ -20,8 +20,8 @@
 namespace millrace { inline namespace MILLRACE_ABI {
 
 // A time on two clocks: the steady clock for intervals, and the wall clock for output.
-// Classes that need the time have a time_source in their options, which tests replace. Several threads may call a
-// time_source concurrently.
+// The options of classes that need the time contain a time_source, so that tests can replace it. Several threads may
+// call a time_source concurrently.
 
 /// The same time on the steady and on the wall clock.
 struct instant {

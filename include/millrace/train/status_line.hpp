@@ -23,13 +23,13 @@
 
 namespace millrace { inline namespace MILLRACE_ABI {
 
-/// The destination of the status line and how often it is drawn.
+/// The destination and the frequency of the status line.
 struct status_line_options {
   enum class output { detect, terminal, plain };
 
   int file = STDERR_FILENO;   ///< file descriptor, not owned
   output kind = output::detect;
-  std::optional<std::size_t> columns{};   ///< width of the line; by default that of the terminal at each redraw
+  std::optional<std::size_t> columns{};   ///< width of the line; by default the width of the terminal
   std::chrono::nanoseconds plain_interval = std::chrono::seconds(10);   ///< minimum time between plain lines
 };
 

@@ -19,7 +19,7 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 /// The rank of the target in a row with a NaN.
 inline constexpr std::size_t unranked = ~std::size_t{0};
 
-/// The target's rank among a part of the classes. merge() combines the parts of a row.
+/// Counts the classes that rank before the target, in a part of a row. merge() combines the parts of a row.
 struct rank_part {
   std::uint32_t ahead = 0, nans = 0;
 

@@ -1,12 +1,12 @@
-// The interface of tuners. A tuner sets how many workers and how many reads a running session uses. tune/tuning.hpp
-// implements it.
+// The interface of tuners. A tuner sets the numbers of workers and reads of a running session. tune/tuning.hpp
+// implements a tuner.
 //
 //   mr::session run{std::move(flow), {.tuning = mr::tuning()}};     // a tuning_rule, which creates an autotuner
 //
-// The session creates as many workers and I/O threads as tuning_rule::max() returns. Only open ones are active. At its
-// start, the session opens as many as the user requested. In next(), if due() returns true, the session passes its
-// metrics since the start to evaluate(). evaluate() returns the new numbers, and the session opens that many workers
-// and threads.
+// The session creates as many workers and I/O threads as tuning_rule::max() returns. Only open workers and threads are
+// active. At its start, the session opens the numbers that the user requested. In next(), if due() returns true, the
+// session calls evaluate() with its metrics since the start. Then the session opens the numbers that evaluate()
+// returned.
 // Errors: next() throws the errors of evaluate() and does not change the session. The user may call next() again, and
 // no batch is lost. Threads: the training thread.
 #pragma once
@@ -51,8 +51,8 @@ class tuning_rule {
  private:
   friend class detail::concurrency;
 
-  /// Returns the numbers of workers and reads that a session should create for the numbers that the user requested. If
-  /// the memory budget is too small, the session creates fewer reads.
+  /// Returns the maximum numbers of workers and reads, which the session creates. `requested` contains the numbers that
+  /// the user requested. If the memory budget is too small, the session creates fewer reads.
   virtual detail::concurrency_counts max(const detail::concurrency_counts& requested) const = 0;
   /// Returns an autotuner for a session with these limits.
   virtual std::unique_ptr<detail::autotuner> start(const detail::concurrency_limits& of_session) const = 0;

@@ -1,10 +1,10 @@
-// Tunes the numbers of workers and reads during a session, to the smallest numbers that suffice for the training step.
+// Finds the smallest numbers of workers and reads that suffice for the training step, while a session runs.
 //
 //   #include <millrace/tuning.hpp>
 //   mr::session run{std::move(flow), {.epochs = 90, .tuning = mr::tuning()}};
 //
-// Tuning begins with session_options::threads and io_threads. It evaluates windows (parts of the run) of at least 20
-// batches and 0.2 s. It changes the numbers at most five times. Tuning ends when the wait for data is less than
+// Tuning begins with session_options::threads and io_threads. Tuning evaluates windows (parts of the run) of at least
+// 20 batches and 0.2 s, and changes the numbers at most five times. Tuning ends when the wait for data is less than
 // `data_wait` of the training time, or when more workers and reads gain nothing (tuning_search.hpp). Order, random
 // numbers and digests do not change.
 // Memory stays within the session's budget. At the start, the session creates slots (memory of batches) for the maximum

@@ -50,14 +50,14 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 struct tuning_window {
   static constexpr double without_limit = std::numeric_limits<double>::infinity();
 
-  double data_wait = 0;                ///< share of the trainer's or its device's time that is spent waiting for data
-  double rate = 0;                     ///< delivered samples per second
-  double read_rate = 0;                ///< speed of reading, in delivered samples per second
-  double step_rate = without_limit;    ///< rate of a step that never waits for data
-  double fixed_rate = without_limit;   ///< rate of the slowest stage that is not tuned
-  std::string fixed_name{};            ///< name of the slowest stage that is not tuned
-  double work_s = 0, all_work_s = 0;   ///< worker time per sample: in the slowest stage, and in all stages
-  bool reads = false;                  ///< whether enough was read to judge; false if most had been prefetched
+  double data_wait = 0;                    ///< share of the time in which the trainer or its device waits for data
+  double rate = 0;                         ///< delivered samples per second
+  double read_rate = 0;                    ///< speed of reading, in delivered samples per second
+  double step_rate = without_limit;        ///< rate of a step that never waits for data
+  double fixed_rate = without_limit;       ///< rate of the slowest stage that is not tuned
+  std::string fixed_name{};                ///< name of the slowest stage that is not tuned
+  double work_s = 0, all_work_s = 0;       ///< worker time per sample: in the slowest stage, and in all stages
+  bool reads = false;                      ///< whether the window has enough reads to estimate their rate
   double reading_s = 0, unpacking_s = 0;   ///< time of the I/O threads per sample
   double outstanding = 1;                  ///< mean number of outstanding reads while at least one is outstanding
   std::optional<double> contention{};      ///< contention of reads, 0 to 1; empty if unknown

@@ -1,6 +1,6 @@
 // The part of batch_segment (the last segment of a flow, which fills batches) that does not depend on the types of
 // samples and columns. It handles errors, fills rows without a sample, and closes batches. A batch is closed when all
-// its rows are finished. It is then ready for delivery.
+// its rows are finished. A closed batch is ready for delivery.
 //
 //   class my_segment : public mr::detail::batch_rows { ... };   // copies and clears rows of its columns
 //   } catch (...) { fail(batch, ticket); }               // an error of the batch, or a damaged row
@@ -45,7 +45,7 @@ struct early_row {
   std::exception_ptr error{};
 };
 
-/// The memory of a worker for the rows that it renders together. batch_segment derives a class with the typed members.
+/// The memory in which a worker prepares several rows together. batch_segment derives a class with the typed members.
 struct worker_rows {
   virtual ~worker_rows() = default;
 };
@@ -89,14 +89,14 @@ class batch_rows : public worker_segment, public final_segment, public row_targe
   std::size_t row_of(std::uint64_t batch, const row_ticket& of) const noexcept {
     return static_cast<std::size_t>(of.position - batch * rows_.rows);   // a remainder would need a slow division
   }
-  /// Returns whether a slot has flags for the rows that are valid, and for the rows that are copies.
+  /// Returns whether a slot has flags that mark valid rows and copied rows.
   bool has_flags() const noexcept { return damaged_.tolerates_damage() || rows_.pad_last; }
 
   /// Returns the current exception with the location of the sample.
   std::exception_ptr located(const row_ticket& of) const noexcept;
   /// Stores the current exception with the batch, either as the error of the batch or as a damaged row.
   void fail(std::uint64_t batch, row_ticket& of) noexcept;
-  /// Stores the next item of make_early(), and returns it.
+  /// Stores the next item of make_early(). Returns the stored item.
   early_row& add_early(early_row* row);
   /// Records a damaged sample of make_early(). Returns false, because a damaged sample does not define shapes.
   bool add_early_damage(const std::exception_ptr& error, bool in_later_epoch);

@@ -145,8 +145,8 @@ class batch_segment final : public batch_rows {
   void publish(std::uint64_t first, std::size_t count) noexcept override { rows_done(first / rows_.rows, count); }
 
  private:
-  /// Prefetches the records of the next rows into the cache of this core. Another core, that of an I/O thread, wrote
-  /// them. The function must be inlined, because g++ 12 otherwise removes the call.
+  /// Prefetches the records of the next rows into the cache of this core, because an I/O thread on another core wrote
+  /// these records. The function must be inlined, because g++ 12 otherwise removes the call.
   [[gnu::always_inline]] void fetch_ahead(std::uint64_t first, std::size_t count) const noexcept {
     if constexpr (requires(const input& i) { i.prefetch_head(); }) {
       if (first < early_.size()) return;   // samples of make_early()
@@ -349,8 +349,8 @@ class batch_segment final : public batch_rows {
   const Maps maps_;
   Columns columns_;
   ticket_input<input> input_;
-  // The list places of each open batch. The vector is empty if each row has space for the longest list, as is always
-  // the case with damage::replace.
+  // The list places of each open batch. The vector is empty if each row has space for the longest list. With
+  // damage::replace, each row always has this space.
   std::vector<std::unique_ptr<batch_lists>> lists_{};
   bool places_lists_ = damaged_.policy != damage::replace;
   [[no_unique_address]] mixer mixer_;

@@ -21,13 +21,13 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 /// The policy of a session for damaged samples. The last segment (the stages that fill batches) applies the policy.
 struct damage_rule {
   damage policy = damage::fail;
-  std::size_t donor_step = 1;   ///< distance of the rows of one lane (an interleaved part of the order)
+  std::size_t donor_step = 1;   ///< distance between two rows of a lane (an interleaved part of the order)
   std::uint64_t in_a_row = 0;   ///< maximum number of damaged samples before the first good sample
   std::vector<std::string> stages{};
 
   /// Returns whether the run continues after damage.
   bool tolerates_damage() const noexcept { return policy != damage::fail; }
-  /// Returns whether the error, which has a location, counts as damage.
+  /// Returns whether an error counts as damage. The error must have a location.
   bool accepts(const std::exception_ptr& located) const noexcept;
   /// Counts a damaged sample before the first good sample. Throws data_error if the count exceeds `in_a_row`, or if an
   /// epoch ends without a good sample.

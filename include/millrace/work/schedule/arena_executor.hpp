@@ -5,7 +5,8 @@
 //
 // Thread limit: oneTBB has one thread limit for the process, the smallest limit of all tbb::global_control objects.
 // Each executor owns such an object, and all of them set the same large limit. The default limit is too small by one
-// thread, because oneTBB expects that the caller also works in the arena. The trainer does not.
+// thread, because oneTBB expects that the calling thread also works in the arena. The calling thread is the trainer,
+// which does not work in the arena.
 // Second arena: a queued task wakes all threads of its arena. If there are more workers than cores, usually only the
 // first workers are active. Therefore the first workers have a separate small arena.
 // Cores: after a task, the executor restores the cores of its thread, because oneTBB's threads also run other work.
@@ -79,10 +80,11 @@ class arena_executor final : public worker_executor {
   tbb::global_control limit_;
   tbb::task_arena arena_;
   tbb::task_arena small_arena_;                // for the first workers of a single stage, one for each shared core
-  std::shared_ptr<const core_choice> cores_;   // null for any cores; queued tasks also own it
+  std::shared_ptr<const core_choice> cores_;   // null for any cores; shared with queued tasks
 };
 
-/// Returns the ID of the process that first called this function. A forked child gets the ID that its parent got.
+/// Returns the ID of the process that first called this function. If the parent called the function before a fork, the
+/// child also gets the parent's ID.
 inline int first_process_with_workers() noexcept {
   static const int process = getpid();
   return process;

@@ -15,8 +15,8 @@
 // The thread that raises `available` or `limit` wakes workers that sleep, and restarts workers that have left. If the
 // executor serves several stages, workers leave without sleeping, because tasks of other stages may need the thread.
 // Active workers: if there are more workers than cores, the available CPU time limits the number of active workers. A
-// worker that becomes inactive finishes its claim and leaves. A worker that blocks in its callable does not use a core.
-// Another worker then becomes active.
+// worker that becomes inactive finishes its claim and leaves. If a worker blocks in a callable, it does not use a core,
+// and another worker becomes active.
 //
 // Threads: any thread may call any member.
 // Lifetime: tasks share ownership of the dispatcher. A task accesses the segment only while its worker is running.
@@ -44,10 +44,10 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 class dispatcher_work {
  public:
   virtual ~dispatcher_work() = default;
-  /// Runs tickets first to first + count - 1 as the worker with this index. No other thread uses the same index at the
+  /// Runs `count` tickets from `first` on, as the worker with this index. No other thread uses the same index at the
   /// same time.
   virtual void run(std::size_t worker, std::uint64_t first, std::size_t count) noexcept = 0;
-  /// Passes on the tickets of a claim. The dispatcher calls this function after run(), when it has recorded the times.
+  /// Passes on the results of a claim. The dispatcher calls publish() after it has called run() and recorded the times.
   virtual void publish(std::uint64_t first, std::size_t count) noexcept = 0;
 };
 
@@ -79,20 +79,21 @@ class dispatcher final : public worker_task, public ticket_gate, public std::ena
   bool wait_for_available(std::uint64_t ticket);
 
   /// Lets another thread claim tickets with claim_surplus(). `listener` is called when tickets may have become
-  /// claimable, and must outlive all threads of the run. give_back() may return at most `max_returned` tickets that
-  /// workers have not claimed.
+  /// claimable, and must outlive all threads of the run. At most `max_returned` tickets of give_back() may wait for
+  /// workers at the same time.
   void share_with(space_listener& listener, std::size_t max_returned);
   /// Returns whether claim_surplus() may succeed.
   bool has_surplus() const noexcept { return surplus(head_.load()) > 0; }
-  /// Claims up to `most` tickets of one group, if they are not below `from`. Leaves two claims for each worker. Returns
-  /// the number of claimed tickets, and sets `first` to the first of them.
+  /// Claims up to `most` tickets of one group. Claims nothing if the next ticket is below `from`. Leaves two claims for
+  /// each worker. Returns the number of claimed tickets, and sets `first` to the first claimed ticket.
   std::size_t claim_surplus(std::size_t most, std::uint64_t from, std::uint64_t& first) noexcept;
-  /// Returns claimed tickets of one group. The workers claim these tickets before all others.
+  /// Hands tickets back to the workers, which claim these tickets before all others. All tickets must be results of
+  /// claim_surplus(), and in one group.
   void give_back(std::uint64_t first, std::size_t count) noexcept;
   /// Returns whether a worker could claim a ticket.
   bool has_claimable() const noexcept { return claimable(head_.load()) > 0 || returned_count_.load() > 0; }
 
-  /// Returns the time record of a worker. It also contains the worker's current ticket, which waits() reads.
+  /// Returns the time record of a worker. The record also contains the worker's current ticket, which waits() reads.
   worker_times& times(std::size_t number) noexcept { return *workers_[number].times; }
 
   /// Runs one claim on the calling thread. Returns false if nothing is claimable.
@@ -150,8 +151,8 @@ class dispatcher final : public worker_task, public ticket_gate, public std::ena
   /// Returns the missing condition of the next ticket: space or input.
   worker_times::waits_for missing_condition() const noexcept;
 
-  /// Returns the number of claimable tickets from `head` on. Returns 0 if they are too few for a claim, unless they end
-  /// a group.
+  /// Returns the number of claimable tickets from `head` on. If these tickets are too few for a claim and do not end a
+  /// group, returns 0.
   std::uint64_t claimable(std::uint64_t head) const noexcept;
 
   /// Doubles the size of the worker's claims for cheap tickets, because each claim has a fixed cost. Halves the size
@@ -167,7 +168,7 @@ class dispatcher final : public worker_task, public ticket_gate, public std::ena
   void wake_workers();
   /// Lets a worker sleep until another thread wakes it. Returns false if the worker must leave instead.
   bool sleep(std::size_t index, std::uint64_t now) noexcept;
-  /// Records whether wake_workers() can neither wake nor start a worker. Requires mutex_.
+  /// Sets `all_running_`: true if no worker sleeps and all active workers are running. Requires mutex_.
   void update_all_running() noexcept;
   /// Submits a task for a running worker. Requires that the caller has incremented submits_, because the task may end
   /// before the executor returns.

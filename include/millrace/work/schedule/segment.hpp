@@ -3,9 +3,9 @@
 //
 //   source -> [sink] parallel segment -> [sink] serial segment -> [sink] batch segment -> slots
 //
-// While the sink of the next segment has space, a producer puts samples into it, in order. When a full sink has space
-// again, the sink calls the listener of its producer. The functions of sinks and listeners never wait. Code that waits
-// runs on a separate thread: an I/O thread, the thread of a serial stage, or the trainer.
+// While the sink of the next segment has space, a producer puts samples into this sink, in order. When a full sink has
+// space again, the sink calls the listener of its producer. The functions of sinks and listeners never wait. Code that
+// waits runs on a separate thread: an I/O thread, the thread of a serial stage, or the trainer.
 #pragma once
 
 #include <millrace/item/sample.hpp>
@@ -71,7 +71,7 @@ class sample_sink {
   virtual void finish(std::exception_ptr error) = 0;
   /// Writes as many pending end marks as fit into the free space. Returns whether all of them are written.
   virtual bool settle() { return true; }
-  /// Publishes all samples that have been put so far to the workers.
+  /// Offers all samples that have been put so far to the workers.
   virtual void publish() = 0;
   /// Returns the number of samples that are published and not yet removed.
   virtual std::uint64_t backlog() const noexcept = 0;
@@ -84,7 +84,7 @@ class sample_sink {
   virtual std::uint64_t next_row() const noexcept { return error_location::unknown; }
 };
 
-/// Receives the number of tickets (numbers of samples) of a segment whose input exists.
+/// Receives the progress of the input of a segment: the number of tickets (numbers of samples) whose input exists.
 class ticket_gate {
  public:
   virtual ~ticket_gate() = default;

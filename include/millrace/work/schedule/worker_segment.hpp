@@ -1,5 +1,4 @@
-// The common part of all segments (stages that run together) that workers run, independent of the types of their
-// samples.
+// The base class of segments (stages that run together) that workers run. Does not depend on the types of samples.
 //
 //   class my_segment : public mr::detail::worker_segment {
 //    public:

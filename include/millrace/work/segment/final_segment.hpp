@@ -1,5 +1,5 @@
-// The interface of the last segment (the stages that fill batches) for the session, independent of the types of its
-// maps and columns.
+// The interface through which a session uses its last segment (the stages that fill batches). Does not depend on the
+// types of maps and columns.
 //
 //   if (last.make_early(0)) std::puts(last.describe().c_str());      // the shapes are known
 //   last.open_slots();                                               // after the slots are allocated
@@ -23,14 +23,14 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 class row_target {
  public:
   virtual ~row_target() = default;
-  /// Returns the size of the largest row in the form that store_row() reads. Requires that the shapes are known.
+  /// Returns the maximum number of bytes that store_row() accepts for a row. Requires that the shapes are known.
   virtual std::size_t max_row_bytes() const noexcept = 0;
   /// Returns the first ticket that make_early() has not processed. Rows of earlier tickets cannot be stored.
   virtual std::uint64_t first_ticket() const noexcept = 0;
   /// Returns whether the ticket has a sample that could be read.
   virtual bool has_sample(std::uint64_t ticket) const noexcept = 0;
   /// Writes the row of a ticket (column_places::set_row()), removes the sample, and closes the batch if this row was
-  /// its last row. Returns false, and keeps the ticket, if the bytes are not a row.
+  /// its last row. If the bytes are not a row, returns false and does not change the ticket.
   virtual bool store_row(std::uint64_t ticket, std::span<const std::byte> bytes) noexcept = 0;
 };
 

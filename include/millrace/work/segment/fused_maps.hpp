@@ -25,7 +25,7 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 struct map_entry {
   std::uint64_t seed = 0;
   std::size_t first_map = 0;            ///< number of maps before these maps
-  std::size_t first_random_stage = 0;   ///< number of stages before these maps that draw random numbers
+  std::size_t first_random_stage = 0;   ///< number of earlier stages that draw random numbers
 };
 
 /// Passes an `In` through each of `Maps`.

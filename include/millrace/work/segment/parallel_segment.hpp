@@ -7,10 +7,11 @@
 //       maps, stage, {.max_workers = 8, .workers = &pool, .capacity = 64}, next.entrance());
 //
 // Results are passed on in order. Each ticket (number of a sample) gets a buffer for its results before its stages run.
-// Therefore workers never wait for space. To commit a ticket is to pass its results on to the next segment. At most
-// `capacity` tickets are claimed but not yet committed. The worker that completes the oldest ticket commits it. It also
-// commits the completed tickets after it, while the next segment has space. The others wait until the next segment
-// reports space. Errors: the error of a sample is passed on in place of the sample, with shard, key and stage.
+// Therefore workers never wait for space. A ticket is committed when its results are passed on to the next segment. At
+// most `capacity` tickets are claimed but not yet committed. The worker that completes the oldest ticket commits this
+// ticket and the completed tickets that directly follow. If the next segment has no space, the remaining tickets are
+// committed when it reports space. Errors: the error of a sample is passed on in place of the sample, with shard, key
+// and stage.
 // Threads: workers call run(); one producer at a time uses the entrance. Lifetime: the next segment must outlive this
 // segment.
 #pragma once
@@ -25,7 +26,7 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// Indicates a segment of maps only.
+/// Indicates a segment without an expanding stage.
 struct no_expanding_stage {};
 
 template <class Maps, class Expanding>

@@ -6,9 +6,10 @@
 //   log.batch_ends({.pass = 3, .ordinal = 21'000, .rows_of_ordinal = 1});   // last segment, in order
 //   mr::replay_point p = log.take();                            // trainer, once for each batch
 //
-// Reading restarts at the sample of the last row if the stages buffer no items. If the stages are empty between two
-// passes, reading restarts at the start of the pass. In all other cases, it restarts at the start of the run. Memory:
-// one entry for each batch that has not been delivered yet, and one entry for each shard that these batches still need.
+// If the stages buffer no items, reading restarts at the sample of the last row. If the stages are empty between two
+// passes, reading restarts at the start of the pass. In all other cases, reading restarts at the start of the run.
+// Memory: one entry for each batch that has not been delivered yet, and one entry for each shard that these batches
+// still need.
 // Threads: any thread may call the functions. Calls that must be in order must not be concurrent.
 // Errors: std::bad_alloc.
 #pragma once
@@ -22,7 +23,7 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// The points at which a flow can restart, because its stages store no items at these points.
+/// The points at which a flow can restart, because its stages buffer no items there.
 enum class replay_start { sample, pass, run };
 
 /// Records the point at which reading restarts after each batch.

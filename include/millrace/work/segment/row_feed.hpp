@@ -1,5 +1,5 @@
 // The interface between a session and rows that other machines compute. Sessions include only this header, because the
-// headers of adapt/feeders would increase their compile time.
+// headers of adapt/feeders would increase the compile time.
 //
 //   void start(mr::detail::row_feed& rows, const mr::detail::final_segment& last) {
 //     rows.open("millrace version=6 seed=7 ...", last.describe());   // call it after the slots are allocated

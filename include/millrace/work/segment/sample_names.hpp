@@ -45,7 +45,8 @@ class sample_names {
     return record(lasting);
   }
 
-  /// Returns the name of output number `child` of expand() for a sample.
+  /// Returns the name of an output of expand(). `parent` is the name of the input, and `child` is the number of the
+  /// output.
   record child(const record& parent, std::uint64_t child) {
     return make(parent.shard(), std::string(parent.key()) + "#" + std::to_string(child), parent.offset_bytes());
   }

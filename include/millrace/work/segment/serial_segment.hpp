@@ -8,9 +8,9 @@
 // end_epoch(out). The samples in `out` wait in the segment until the next segment has space. Errors and end marks are
 // passed on in order.
 //
-// The thread sleeps until a quarter of its input buffer is full, or for at most 2 ms if there is any input. To wake it
-// for each sample would cost more processor time than a cheap stage needs.
-// Errors: an exception of push() gets shard, key and stage. Any exception of the stage ends the run.
+// The thread sleeps until a quarter of its input buffer is full, or for at most 2 ms if there is any input. To wake the
+// thread for each sample would cost more processor time than a cheap stage needs.
+// Errors: if push() throws, shard, key and stage are added to the exception. Any exception of the stage ends the run.
 // Threads: the stage runs on the segment's thread; one producer at a time uses the entrance.
 // Lifetime: the next segment must outlive this segment.
 #pragma once
@@ -68,7 +68,7 @@ class serial_segment final : public pipeline_node, public space_listener, public
   std::string waits(std::uint64_t now_ns) const override {
     const std::uint64_t since = asleep_since_ns_.load(std::memory_order_acquire);
     const std::uint64_t removed = removed_.load();
-    const bool in_progress = removed > 0 && (since == 0 || asleep_for_space_);   // or it waits for a sample
+    const bool in_progress = removed > 0 && (since == 0 || asleep_for_space_);   // if false, it waits for a sample
     std::string text = std::string(Stage::name) + " (one thread): at sample " + std::to_string(removed - in_progress);
     if (since != 0)
       text += (asleep_for_space_ ? ", waits for space since " : ", waits for input since ") +
@@ -206,8 +206,8 @@ class serial_segment final : public pipeline_node, public space_listener, public
     return moved;
   }
 
-  /// Returns whether a sleep for space must end. This function must read the counter of backlog() before the ring. A
-  /// consumer frees an entry of the ring before it changes the counter.
+  /// Returns whether a sleep for space must end. This function must read the counter of backlog() before the ring,
+  /// because a consumer frees an entry of the ring before it changes the counter.
   bool can_accept() {
     static_cast<void>(next_->backlog());
     return at_ < waiting_.size() ? next_->can_accept() : next_->settle();

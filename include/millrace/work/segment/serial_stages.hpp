@@ -76,7 +76,7 @@ class stateful_expanding {
 
   Stage stage_;
   sample_names* names_;
-  sample<In> last_;   // the input of the outputs; its item was moved away
+  sample<In> last_;   // the last input, after its item was moved away
   bool begun_ = false;
   std::uint64_t children_ = 0;
   std::vector<output> outputs_;

@@ -26,7 +26,7 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// The state of a run at the start of its session, and the ends of its epochs. Only the last segment uses it.
+/// The state of a run at the start of a session, and the ends of the epochs. Only the last segment uses these values.
 struct batch_boundaries {
   std::uint64_t first_step = 0;        ///< number of batches of the run before the first batch of the session
   std::uint64_t skipped_rows = 0;      ///< rows to skip, because they were delivered before the resume
@@ -56,8 +56,8 @@ class ticket_input final : public sample_sink<T> {
   /// Sets the listener to call when space is free again.
   void set_listener(space_listener* producer) override { listener_ = producer; }
 
-  /// Returns whether put() may be called once. Returns true after an error: put() then discards the samples. Returns
-  /// false after the last of a fixed number of batches.
+  /// Returns whether put() may be called once. After an error, returns true, and put() discards samples. After the last
+  /// of a fixed number of batches, returns false.
   bool can_accept() override { return settle() && !complete_ && ring_.can_accept(next_); }
 
   /// Stores the sample as the next ticket. Discards the sample if its row was delivered before the resume.
