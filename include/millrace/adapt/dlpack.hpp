@@ -13,7 +13,8 @@
 // another batch.
 // Import: the tensor must be row-major, with the given element type and rank, on the host or on a GPU. Your work on a
 // GPU tensor must wait for the stream that wrote the tensor.
-// Errors: setup_error if the tensor's type, rank, device or layout is wrong; the tensor's deleter is called first.
+// Errors: setup_error if the tensor's type, rank, device or layout is wrong. In this case, the tensor's deleter is
+// called.
 // Threads: any thread may call a deleter. Format: DLManagedTensor of DLPack, which is the same in versions 0.2 to 1.x.
 #pragma once
 

@@ -16,8 +16,8 @@
 // rows or token differs. Each host that refuses is reported by one notice. Another notice reports the loss of the last
 // feeder. Responses are untrusted: each size is checked before it is used. Feeders receive the token, positions and a
 // hash of the run, but no keys of object stores. Without https://, the token is not encrypted.
-// Threads: any thread. One thread transfers rows, and one resolves names. Both start with the session. Lifetime: a
-// storage can be used by only one run. Cost: a copy and a checksum for each row.
+// Threads: any thread. One thread transfers rows, and one resolves names. Both start with the session. Lifetime: only
+// one run can use the object that feeders() returns. Cost: a copy and a checksum for each row.
 #pragma once
 
 #include <millrace/base/version.hpp>

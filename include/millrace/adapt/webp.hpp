@@ -121,7 +121,7 @@ class webp_rows final : public row_decoder {
   }
 
   void start(const plane_box& box) override {
-    // libwebp interpolates chroma only within a crop. Therefore the crop for libwebp is larger than the box. The corner
+    // libwebp interpolates chroma only within a crop. Therefore the crop for libwebp is larger than `box`. The corner
     // of the crop has even coordinates.
     constexpr std::size_t margin = 2;
     const auto before = [](std::size_t edge) { return edge < margin ? 0 : (edge - margin) / 2 * 2; };

@@ -76,7 +76,8 @@ class audio {
   using element = float;
   static constexpr const char* rendering = "decode";   ///< name of this work in reports
 
-  /// Plans the complete file whose header has been read. Called by the functions of each format, such as wav().
+  /// Creates a plan of a complete file. `file` describes the header of the file. Called by the functions of each
+  /// format, such as wav().
   audio(bytes data, const detail::audio_file& file);
 
   /// Returns the number of frames of the result.
@@ -152,7 +153,7 @@ class audio {
   bytes data_;
   detail::borrowed_guard guard_;
   detail::audio_file file_;
-  detail::audio_range stored_, resampled_;   // positions at the file's rate, and at rate_
+  detail::audio_range stored_, resampled_;   // stored_: at the file's rate; resampled_: at rate_
   audio_resampler resampler_{};              // its run is null if the rate does not change
   std::uint32_t rate_ = 0;
   std::size_t channel_ = all_channels;

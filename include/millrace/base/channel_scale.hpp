@@ -2,8 +2,7 @@
 //
 //   const auto red = mr::detail::channel_scale_of(0.485, 0.229, 0);     // mean, std, channel
 //
-// mean and std are fractions of full scale (0..1), as in torchvision: scale = 1 / (255 std), bias = -mean /
-// std.
+// mean and std are fractions of full scale (0..1), as in torchvision. scale is 1 / (255 std), and bias is -mean / std.
 // Errors: setup_error if std is not above 0, or if mean or std is not finite. Threads: the functions are pure; any
 // thread may call them.
 #pragma once

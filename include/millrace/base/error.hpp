@@ -8,8 +8,7 @@
 //
 // There are five kinds. The kind determines who has to correct the problem:
 // - setup_error: the caller, because an option or a call is wrong.
-// - data_error: the producer of the data. After a late_data_error, samples that were delivered earlier may also be
-// wrong.
+// - data_error: the producer of the data. After a late_data_error, earlier samples may also be wrong.
 // - io_error: the operator of the machine or its storage.
 // - stage_error: the author of a callable that threw an exception, which `cause()` returns.
 // - conservation_error: the author of the source or of Millrace, because samples were lost or delivered twice.

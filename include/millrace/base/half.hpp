@@ -5,8 +5,8 @@
 //   auto x = mr::detail::to_element<mr::bf16>(0.1F);      // or float, or f16
 //
 // Rounds to nearest, ties to even; values beyond the largest f16 become infinite. Do not pass NaN to to_f16 or to_bf16.
-// Kernels return the same bits. Only to_float() of a NaN may differ. Errors: none. Threads: the functions are pure; any
-// thread may call them. Format: IEEE 754 binary16; bfloat16 is the upper half of an f32.
+// In kernels, only to_float() of a NaN may return other bits than on the host. Errors: none. Threads: the functions are
+// pure; any thread may call them. Format: IEEE 754 binary16; bfloat16 is the upper half of an f32.
 #pragma once
 
 #include <millrace/base/version.hpp>

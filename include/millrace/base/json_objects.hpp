@@ -93,8 +93,7 @@ class json_objects {
     return m;
   }
 
-  /// Returns whether a word is a value to omit: for example `true`, a negative number, or the NaN that json.dumps()
-  /// writes.
+  /// Returns whether a word is a value that the reader omits, such as `true`, a negative number, or NaN.
   static bool is_other_word(std::string_view word) noexcept;
   std::string string_after_quote();
 

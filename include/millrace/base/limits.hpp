@@ -28,7 +28,7 @@ struct shard_limits {
 /// Limits for a file of lines.
 struct line_limits {
   std::size_t max_line_bytes = std::size_t{16} << 20;           ///< size of one line
-  std::uint64_t max_expansion = shard_limits{}.max_expansion;   ///< for a compressed file, as for a shard
+  std::uint64_t max_expansion = shard_limits{}.max_expansion;   ///< same as for a shard, if the file is compressed
 };
 
 /// Limits for an image.

@@ -50,7 +50,7 @@ namespace detail {
 /// less.
 std::size_t usable_memory_bytes();
 
-/// The cores and limits of a process, compared with those of the process that started it.
+/// The cores and limits of a process and of its parent (the process that started it).
 struct machine_view {
   unsigned machine_cores = 1;       ///< cores of the machine
   unsigned own_cores = 1;           ///< cores in the affinity mask

@@ -89,7 +89,7 @@ inline constexpr std::array notice_texts{"start",
                                          "log"};
 static_assert(notice_texts.size() == static_cast<std::size_t>(notice_kind::log) + 1);
 
-// Only these functions of the library write to stderr.
+// In the library, only the functions below write to stderr.
 /// Prints a notice as a line.
 void print_notice(std::string_view text, std::string_view more = {}) noexcept;
 /// Returns whether stderr is a terminal.

@@ -47,7 +47,7 @@ std::size_t utf8_prefix_bytes(std::string_view text) noexcept;
 
 inline bool is_utf8(std::string_view text) noexcept { return utf8_prefix_bytes(text) == text.size(); }
 
-/// Replaces each byte that is not part of a well-formed sequence with U+FFFD. Does not change well-formed text.
+/// Writes U+FFFD in place of each byte that is not part of a well-formed sequence. Does not change well-formed text.
 void clean_utf8(std::string& text);
 
 /// Returns the value of a text that consists of decimal digits. For any other text, and if the value exceeds 64 bits,

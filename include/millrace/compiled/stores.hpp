@@ -1,4 +1,4 @@
-// Definitions for the headers of adapt/remote/store if MILLRACE_COMPILED is set, except curl_fetch.hpp.
+// Definitions for the headers of adapt/remote/store, except curl_fetch.hpp, if MILLRACE_COMPILED is set.
 //
 //   #include <millrace/compiled/stores.hpp>      // c++ -std=c++20 -O3 -DMILLRACE_COMPILED -c
 //

@@ -50,7 +50,7 @@ class batch_of : public batch_lease {
   batch_of(SameBatch&);
   // clang-format on
 
-  /// Returns the column of member `M`, or column number `M`, as a view [size(), ...]. The view of a ragged column
+  /// Returns a column as a view [size(), ...]. `M` is a member, or the number of a column. The view of a ragged column
   /// contains values and lengths (item/tensor/tensor_view.hpp).
   template <auto M>
     requires(detail::index_of_member<M, Members...>() < sizeof...(Members))
@@ -83,7 +83,7 @@ class batch_of : public batch_lease {
   bool has_flags() const { return places_.flags_view(places::row_flags::valid, where("has_flags()")).has_value(); }
 
   /// Copies a view of this batch to host memory and returns the copy. The batch may be on any device. Use this function
-  /// only for inspection, because it blocks until the batch's stream has completed all work queued so far.
+  /// only for inspection, because the call blocks until the batch's stream has completed all work queued so far.
   template <class T, std::size_t N>
   tensor<std::remove_const_t<T>, N> to_host(const tensor_view<T, N>& view) const {
     this->checked("to_host()");

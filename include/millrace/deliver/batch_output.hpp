@@ -39,7 +39,7 @@ class batch_output : public pipeline_node {
   /// Allocates all slots. Called when the size of a batch is known.
   virtual void allocate(const memory& needed) = 0;
   /// Returns the batch with this number, or the reason why no batch is available. `data` of the result is the address
-  /// on the device. With `stop_at_epoch`, the function does not return the first batch of an epoch.
+  /// on the device. If `stop_at_epoch` is set, the function does not return the first batch of an epoch.
   virtual batch_ring::take_result take(std::uint64_t batch, bool stop_at_epoch) = 0;
   /// Returns whether take() would return something other than not_yet. Never calls the device.
   virtual bool can_take(std::uint64_t batch, bool stop_at_epoch) const = 0;
@@ -87,8 +87,8 @@ class batch_output : public pipeline_node {
   space_listener* listener_ = nullptr;
 };
 
-/// Throws the setup_error for a caller that has leased all slots. With `fixed`, the caller has leased the slot that
-/// batch `*fixed` needs.
+/// Throws the setup_error for a caller that has leased all slots. If `fixed` is set, the caller has leased the slot
+/// that batch `*fixed` needs.
 [[noreturn]] void throw_all_leased(const batch_output& from, std::optional<std::uint64_t> fixed);
 
 /// Delivers batches for devices that use them in host memory.

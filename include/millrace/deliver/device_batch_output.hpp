@@ -188,7 +188,7 @@ class device_batch_output final : public batch_output {
   bool try_to_wait(device_event& event) noexcept;
 
   /// Records the current exception as the error of the device, unless the device has an earlier error. Returns the
-  /// recorded error. Call it only inside a catch block.
+  /// recorded error. Call this function only inside a catch block.
   std::exception_ptr lose_device() noexcept;
 
   /// Returns the free slot that was released first, because the training step that used it is most likely complete.
@@ -228,7 +228,7 @@ class device_batch_output final : public batch_output {
 };
 
 /// Returns the object that delivers the batches of a session. The device in `o` determines whether the object delivers
-/// host slots or copies. With `threaded`, separate threads perform the copies. Throws the errors of the device.
+/// host slots or copies. If `threaded` is true, separate threads perform the copies. Throws the errors of the device.
 std::shared_ptr<batch_output> new_batch_output(const to_device_options& o, bool threaded);
 
 }}}   // namespace millrace::detail

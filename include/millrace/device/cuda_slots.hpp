@@ -63,7 +63,7 @@ class pinned_slot {
   const std::size_t bytes_;
   void* memory_ = nullptr;
   source from_ = source::system;
-  std::optional<node_memory> pages_;   // of registered memory
+  std::optional<node_memory> pages_;   // the memory, if it is registered
   std::string far_reason_, refusal_;
 };
 

@@ -66,8 +66,8 @@ class device_backend {
 
   /// Returns a new event, not recorded yet.
   virtual std::unique_ptr<device_event> make_event() = 0;
-  /// Returns an event that records the time at which the stream reaches it. Returns null if the device has no clock, or
-  /// if events in this stream delay other streams.
+  /// Returns an event that records the time at which the stream reaches the event. Returns null if the device has no
+  /// clock, or if events in this stream delay other streams.
   virtual std::unique_ptr<device_event> make_timed_event(stream_view) { return nullptr; }
   /// Returns the nanoseconds between two timed events that were recorded in this order; empty until the device has
   /// reached both.

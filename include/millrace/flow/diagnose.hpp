@@ -49,13 +49,13 @@ enum class mistake {
 
 /// Shown in messages as the parameter type of a generic callable.
 struct any_type;
-/// Shows the item type of the flow in the compiler's message.
+/// In the compiler's message, shows the item type of the flow.
 template <class>
 struct flow_item;
-/// Prints the type that the stage accepts in the compiler's message.
+/// In the compiler's message, shows the type that the stage accepts.
 template <class>
 struct stage_input;
-/// Prints, in the compiler's message, the struct that has the column as a member.
+/// In the compiler's message, shows the struct that has the column as a member.
 template <class>
 struct column_of;
 

@@ -143,8 +143,8 @@ std::uint32_t crc_by_instruction(std::span<const std::byte> data, std::uint32_t 
   std::uint64_t state = before;
   if (data.size() >= 3 * 4096) at = crc_by_lanes<Instruction, 4096>(at, end, state);
   if (data.size() >= 3 * 256) at = crc_by_lanes<Instruction, 256>(at, end, state);
-  if (data.size() >= 3 * 64) at = crc_by_lanes<Instruction, 64>(at, end, state);   // 512 of 2048 bytes remain
-  std::uint64_t last = state;                                                      // in a register, unlike `state`
+  if (data.size() >= 3 * 64) at = crc_by_lanes<Instruction, 64>(at, end, state);   // shorter lanes for the rest
+  std::uint64_t last = state;                                                      // stays in a register
   std::size_t left = static_cast<std::size_t>(end - at);
   for (; left >= 8; left -= 8, at += 8) Instruction::add(last, crc_word_at(at));
   for (; left > 0; --left, ++at) Instruction::add(last, *at);

@@ -28,13 +28,13 @@ using float_block [[gnu::vector_size(16)]] = float;
 
 MILLRACE_SIMD four_doubles four_of(double a, double b, double c, double d) noexcept { return four_doubles{a, b, c, d}; }
 MILLRACE_SIMD four_doubles four_of(double value) noexcept { return _mm256_set1_pd(value); }
-/// Converts the first four bytes.
+/// Converts the first four bytes to doubles.
 MILLRACE_SIMD four_doubles four_of(byte_block v) noexcept { return _mm256_cvtepi32_pd(_mm_cvtepu8_epi32((__m128i)v)); }
 MILLRACE_SIMD void store(double* to, four_doubles v) noexcept { std::memcpy(to, &v, sizeof v); }
 MILLRACE_SIMD float_block to_floats(four_doubles v) noexcept { return _mm256_cvtpd_ps(v); }
 MILLRACE_SIMD four_doubles rounded_down(four_doubles v) noexcept { return _mm256_floor_pd(v); }
-/// Converts to integers. Numbers outside the range of 32 bits become the lowest or the highest integer; NaN becomes the
-/// lowest.
+/// Converts to integers. Numbers outside the range of 32 bits become the lowest or the highest integer. NaN becomes the
+/// lowest integer.
 MILLRACE_SIMD quad_block truncated(four_doubles v) noexcept { return (quad_block)_mm256_cvttpd_epi32(v); }
 /// Returns a * b + c. The product is rounded, then the sum.
 MILLRACE_SIMD four_doubles sum_of_product(four_doubles a, four_doubles b, four_doubles c) noexcept {

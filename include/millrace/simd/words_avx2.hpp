@@ -51,9 +51,9 @@ MILLRACE_SIMD octs high_pairs(octs a, octs b) noexcept { return (octs)_mm256_unp
 
 /// Returns (a * b + 2^14) >> 15. Undefined if a and b are -32768.
 MILLRACE_SIMD words rounded_products(words a, words b) noexcept { return __builtin_ia32_pmulhrsw256(a, b); }
-/// Returns (a b) >> 16.
+/// Returns (a * b) >> 16.
 MILLRACE_SIMD words high_products(words a, words b) noexcept { return __builtin_ia32_pmulhw256(a, b); }
-/// Returns (a b) >> 16 of unsigned words.
+/// Returns (a * b) >> 16 of unsigned words.
 MILLRACE_SIMD unsigned_words high_products(unsigned_words a, unsigned_words b) noexcept {
   return (unsigned_words)_mm256_mulhi_epu16((__m256i)a, (__m256i)b);
 }
@@ -65,9 +65,9 @@ MILLRACE_SIMD words saturating_sums(words a, words b) noexcept {
 MILLRACE_SIMD words unsigned_saturating_sums(words a, words b) noexcept {
   return (words)_mm256_adds_epu16((__m256i)a, (__m256i)b);
 }
-/// Returns words clamped to -32768..32767. Each block contains the words of `a`, then the words of `b`.
+/// Converts quads to words, clamped to -32768..32767. Each block contains the words of `a`, then the words of `b`.
 MILLRACE_SIMD words clamped_words(quads a, quads b) noexcept { return __builtin_ia32_packssdw256(a, b); }
-/// Returns bytes clamped to 0..255. Each block contains the bytes of `a`, then the bytes of `b`.
+/// Converts words to bytes, clamped to 0..255. Each block contains the bytes of `a`, then the bytes of `b`.
 MILLRACE_SIMD bytes clamped_bytes(words a, words b) noexcept { return (bytes)__builtin_ia32_packuswb256(a, b); }
 /// Returns (v + 2^(bits-1)) >> bits, clamped to -128..127, as signed bytes. Each block contains the bytes of `a`, then
 /// the bytes of `b`. The addition must not overflow.
@@ -76,8 +76,9 @@ MILLRACE_SIMD bytes rounded_signed_bytes(words a, words b) noexcept {
   const words half = words_of(1 << (bits - 1));
   return (bytes)__builtin_ia32_packsswb256((a + half) >> bits, (b + half) >> bits);
 }
-/// Returns the sums of two adjacent products of unsigned and signed bytes. The sums must not overflow. The function is
-/// not a template, because nvcc cannot compile a cast of a value that depends on a template parameter.
+/// Multiplies unsigned bytes by signed bytes. Returns the sums of every two adjacent products. The sums must not
+/// overflow. The function is not a template, because nvcc cannot compile a cast of a value that depends on a template
+/// parameter.
 MILLRACE_SIMD words sums_of_products(bytes unsigned_bytes, bytes signed_bytes) noexcept {
   return (words)_mm256_maddubs_epi16((__m256i)unsigned_bytes, (__m256i)signed_bytes);
 }
@@ -220,7 +221,7 @@ struct pair_products {
     return sum + of<of_x, of_y>(xy);
   }
 
-  /// Drops `bits` fraction bits of sums of low and high columns. Returns one word per column, in the order that
+  /// Removes `bits` fraction bits from the sums of low and high columns. Returns one word per column, in the order that
   /// transposed_pairs() expects.
   template <int bits>
   MILLRACE_SIMD static words narrowed(quads low, quads high) noexcept {

@@ -27,7 +27,8 @@ class alignas(64) phase_times {
     rendering_ns_.record(rendering_ns / samples);
   }
 
-  /// Adds this worker's times to the two phases of `s`. If `s` has no phases, creates them with these names.
+  /// Adds this worker's times to the two phases of `s`. If `s` has no phases, creates both phases. `maps` and
+  /// `rendering` are the names of the phases.
   void add_to(stage_statistics& s, const char* maps, const char* rendering) const;
   /// Divides the stage's busy time among its phases in the measured proportion. Call this function after the times of
   /// all workers were added.

@@ -24,7 +24,7 @@ class span_ring {
 
   struct span {
     std::uint64_t start_ns = 0, end_ns = 0;
-    std::uint64_t number = ~std::uint64_t{0};   ///< number of the batch; all bits are set if there is none
+    std::uint64_t number = ~std::uint64_t{0};   ///< number of the batch; by default, no batch
   };
 
   void record(const span& s) noexcept {

@@ -44,7 +44,7 @@ class trainer_times {
   };
 
   void start(std::uint64_t now_ns);
-  /// Begins to watch the trainer for stalls. The trainer now waits for a phase of the session's start.
+  /// Begins to watch the trainer for stalls. Called when the trainer waits for a phase of the session's start.
   void watch(std::uint64_t now_ns);
   /// Stops watching the trainer. Called if the phase of the session's start is complete, or reports its own progress.
   void leave(std::uint64_t now_ns);
@@ -66,7 +66,7 @@ class trainer_times {
   /// measurements.
   void add_to(flow_statistics& f, std::uint64_t now_ns) const;
 
-  /// Adds the trainer's row of the timeline, the deliveries and the fill levels.
+  /// Adds the trainer's track, the deliveries and the fill levels.
   void add_to(timeline& t) const;
 
   /// Returns the last deliveries, oldest first.

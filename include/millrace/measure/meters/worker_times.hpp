@@ -120,7 +120,7 @@ class worker_times {
     s.service_ns += service_ns_.snapshot();
   }
 
-  /// The measured times: processor time and run delay, each with the length of the stays in which it was measured.
+  /// The measured times: processor time and run delay, each with the total length of the measured stays.
   struct measured_times {
     std::uint64_t cpu_ns = 0, cpu_of_ns = 0, delay_ns = 0, delay_of_ns = 0;
 

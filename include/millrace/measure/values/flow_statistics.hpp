@@ -44,7 +44,7 @@ struct phase_statistics {
 struct stage_statistics {
   std::string name{};
   stage_kind kind = stage_kind::work;
-  std::size_t concurrency = 1;   ///< number of threads (workers) that are open at the end of the window
+  std::size_t concurrency = 1;   ///< number of threads (workers) that are active at the end of the window
   bool on_workers = false;       ///< whether the stage runs on the workers, whose number mr::tuning() changes
   std::uint64_t busy_ns = 0, starved_ns = 0, blocked_ns = 0;
   std::uint64_t cpu_ns = 0;         ///< processor time within busy_ns; 0 if not measured

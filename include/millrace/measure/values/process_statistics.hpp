@@ -22,7 +22,7 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 /// Statistics of the process since its start, or the difference between the statistics at two times.
 struct process_statistics {
-  std::uint64_t throttled_ns = 0;   ///< throttled time: the maximum of the cgroup and its ancestors
+  std::uint64_t throttled_ns = 0;   ///< maximum of the throttled times of the cgroup and its ancestors
   std::uint64_t cpu_ns = 0;         ///< processor time, summed over all threads
   std::uint64_t run_delay_ns = 0;   ///< time in which live threads waited for a core, summed over these threads
   std::optional<std::uint64_t> storage_bytes{};   ///< bytes read from storage; unset if unknown

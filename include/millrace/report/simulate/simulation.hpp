@@ -41,7 +41,7 @@ class flow_simulation {
   enum stage : std::size_t { read_draws, unpack_draws, work_draws, copy_draws, step_draws };
   struct event {
     double at;
-    std::uint64_t order;   // of two events at the same time, the lower order is first
+    std::uint64_t order;   // of two events at the same time, the event with the lower order is first
     kind what;
     std::size_t worker;
     std::uint64_t number;   // number of the read, ticket or batch

@@ -8,10 +8,10 @@
 // The limit of a stage, where n is the number of delivered samples (utilization law):
 // - step: n / (time between calls of next()). With events of the device: n / (busy time of the device).
 // - copy and work: n x threads / (busy time of the threads)
-// - unpack: n x threads / (time of reading and unpacking), which is the speed of the I/O threads
+// - unpack: n x threads / (time of reading and unpacking). This is the speed of the I/O threads.
 // - read: n / (time with a read outstanding), scaled to the speed with all threads reading (read_levels.hpp)
-// - in turn: n / (time of reading the shard that the order needs next), if most samples wait for it. Only one thread
-//   reads this shard.
+// - in turn: n / (time of reading the shard that the order needs next), if most samples wait for this shard. Only one
+//   thread reads this shard.
 //
 // Errors: none; a stage that was never busy has no limit and is omitted. Threads: not synchronized.
 // Source of the law: see flow_statistics.hpp.

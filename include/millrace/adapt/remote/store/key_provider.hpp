@@ -81,7 +81,7 @@ class key_provider {
   /// Records that the server refuses these keys. Returns whether to send the request again with other keys, now or
   /// later.
   remedy refused(const signing_keys& keys);
-  /// Records a failure to read the environment or a file as a failed search. Call it inside a catch block.
+  /// Records a failure to read the environment or a file as a failed search. Call this function inside a catch block.
   [[noreturn]] void search_failed();
 
  private:
@@ -107,7 +107,7 @@ class key_provider {
   provided_keys take(provided_keys provided, std::int64_t now);
   void count_search(std::int64_t now) noexcept;
   void search(std::int64_t now);
-  /// Call it inside a catch block.
+  /// Records the current exception. Call this function inside a catch block.
   void record_failure(std::int64_t now);
   double allowed_seconds() const noexcept;
 
@@ -128,7 +128,7 @@ class key_provider {
   std::optional<provided_keys> current_;
   std::int64_t next_try_ = 0;
   std::optional<outage> outage_;
-  std::int64_t next_report_ = 0;   // not part of outage_, which a success resets
+  std::int64_t next_report_ = 0;   // separate from outage_, because a success resets outage_
   bool accepted_ = false;          // whether the server has accepted keys before
 };
 

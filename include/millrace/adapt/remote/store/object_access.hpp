@@ -22,8 +22,8 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 enum class object_store_kind : std::uint8_t { s3, gs };
 
-/// The name of an object in a store, s3://BUCKET/KEY or gs://BUCKET/KEY: a bucket and a key. If the key is empty, the
-/// name is the prefix of all objects of the bucket.
+/// The parts of the name of an object, such as s3://BUCKET/KEY or gs://BUCKET/KEY. If the key is empty, the name is the
+/// prefix of all objects of the bucket.
 struct object_url {
   object_store_kind kind = object_store_kind::s3;
   std::string bucket{}, key{};
@@ -68,7 +68,7 @@ inline object_url parse_object_url(std::string_view name) {
 /// An error response.
 struct store_answer {
   int status = 0;
-  std::string code{}, sentence{};   ///< code and message; empty if the response has none, as for HEAD requests
+  std::string code{}, sentence{};   ///< code and message of the response; may be empty
   std::string region{};             ///< the region of the bucket, if the response contains it
   std::optional<std::int64_t> server_seconds{};
   std::string attempted{};   ///< description of the attempts to recover, for the error

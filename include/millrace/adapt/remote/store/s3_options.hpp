@@ -16,8 +16,8 @@
 // If the store refuses keys, Millrace searches for new keys, because key files are often replaced a few seconds late,
 // or written in steps. Searches are repeated with increasing pauses, and end after remote_retries::limit. If the store
 // has never accepted keys, searches end after 7 s. If the keys are from the environment, searches end at once.
-// Errors: setup_error at the first request if no keys are found. Threads: any thread may call a callable, but only one
-// thread at a time.
+// Errors: setup_error at the first request if no keys are found. Threads: Millrace may call a callable on any thread,
+// but only on one thread at a time.
 #pragma once
 
 #include <millrace/base/version.hpp>

@@ -31,7 +31,7 @@ provided_keys keys_of_response(provided_keys keys, const std::string& expiration
 /// The Security Token Service of a region.
 class security_token_service {
  public:
-  /// A role, and a name for the session that assumes it.
+  /// A role, and the name of the session that AWS creates for the role.
   struct role_request {
     std::string role{};
     std::string session{};       ///< session name in the logs of AWS; if empty, a name with the time

@@ -20,7 +20,7 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// The bytes from first_byte to end_byte, which is excluded.
+/// The bytes from first_byte up to, but not including, end_byte.
 struct byte_interval {
   std::uint64_t first_byte = 0, end_byte = 0;
 };

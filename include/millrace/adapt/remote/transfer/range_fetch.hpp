@@ -120,8 +120,8 @@ class range_fetch {
     begun_ = true;
     changed_.notify_all();
   }
-  /// Accepts bytes of the object from offset `first_byte` on. Skips bytes that have already arrived. Returns whether
-  /// all bytes have arrived, or the fetch has failed or was abandoned.
+  /// Accepts bytes of the object from offset `first_byte` on. Skips bytes that have already arrived. Returns true if
+  /// all bytes have arrived, if the fetch has failed, or if it was abandoned.
   bool take(std::uint64_t first_byte, std::span<const std::byte> bytes) {
     std::unique_lock lock(mutex_);
     if (abandoned_ || failure_) return true;

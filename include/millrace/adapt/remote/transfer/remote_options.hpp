@@ -26,14 +26,14 @@ namespace millrace { inline namespace MILLRACE_ABI {
 struct remote_retries {
   int attempts = 10;                                 ///< maximum number of attempts without progress
   std::chrono::duration<double> limit{180};          ///< maximum time without progress, or with refused keys
-  std::chrono::duration<double> first_pause{0.2};    ///< maximum of the first pause; doubles with each attempt
-  std::chrono::duration<double> longest_pause{20};   ///< upper limit of this doubled maximum
+  std::chrono::duration<double> first_pause{0.2};    ///< bound of the first pause; the bound doubles with each attempt
+  std::chrono::duration<double> longest_pause{20};   ///< largest value of this bound
 };
 
 /// Hedging: if a request is late, a second request is sent on a new connection. The first response is used.
 struct remote_hedging {
   double share = 0.05;                           ///< maximum share of hedged requests; 0 disables hedging
-  std::chrono::duration<double> least_wait{1};   ///< a request is not late before this time without a first byte
+  std::chrono::duration<double> least_wait{1};   ///< minimum wait for the first byte before a request is late
 };
 
 /// Options of remote().
