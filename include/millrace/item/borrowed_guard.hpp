@@ -24,8 +24,8 @@ class borrowed_guard {
   explicit borrowed_guard(const bytes& data) noexcept
       : checksum_(data.block() || data.empty() ? 0 : checksum_of(data)) {}
 
-  /// Throws setup_error if the bytes are borrowed and have changed since the guard was constructed. `name` is for
-  /// example "an image".
+  /// Throws setup_error if the bytes are borrowed and have changed since the guard was constructed. `name` describes
+  /// the bytes in the message, for example "an image".
   void check(const bytes& data, const char* name, const error_location& where) const {
     if (checksum_ != 0) check_borrowed(data, name, where);
   }

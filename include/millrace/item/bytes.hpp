@@ -2,7 +2,7 @@
 //
 //   mr::bytes jpg = record["jpg"];        // shares the record's block: a copy only increments a reference count
 //   std::span<const std::byte> s = jpg;   // a raw view: valid while any `bytes` of that block lives
-//   std::string_view text = jpg.text();   // mr::text(jpg) is a std::string, checked to be UTF-8
+//   std::string_view text = jpg.text();   // mr::text(jpg) checks that the text is UTF-8, and copies it
 //   auto label = record["cls"].as<std::int32_t>();   // the number in a text (item/scalar.hpp)
 //   jpg.name();                           // "jpg": the field's name, for error messages
 //   jpg.entries();                        // points at which its decoder may start; empty for most fields
@@ -114,10 +114,10 @@ struct pool_state {
   pool_state& operator=(const pool_state&) = delete;
   ~pool_state();
 
-  static constexpr std::size_t larger_classes = 3;   // a reused block is at most this number of classes larger
+  static constexpr std::size_t larger_classes = 3;   // a reused block is larger by at most this number of classes
 
-  /// Removes and returns an idle block of this class or of a slightly larger class; null if there is none. Requires the
-  /// lock of `mutex`.
+  /// Removes and returns an idle block of this class or of a slightly larger class. Returns null if no such block
+  /// exists. The caller must have locked `mutex`.
   block* pop_idle(std::size_t size_class) noexcept;
   static void destroy(block* b) noexcept;
 
@@ -151,7 +151,8 @@ inline void release_block(block* b) noexcept {
   pool_state::destroy(b);
 }
 
-/// A container of bytes that is neither a text nor std::byte, such as std::vector<std::uint8_t>.
+/// A container of 1-byte elements, such as std::vector<std::uint8_t>. Texts and containers of std::byte have their own
+/// overloads.
 template <class C>
 concept byte_container = !std::is_convertible_v<const C&, std::string_view> &&
                          !std::is_convertible_v<const C&, std::span<const std::byte>> && !std::is_array_v<C> &&

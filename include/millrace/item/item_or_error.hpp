@@ -1,7 +1,7 @@
 // item_or_error: contains a value, an exception_ptr, or nothing. Its size is the size of the larger alternative plus
 // one byte.
 //
-//   mr::detail::item_or_error<mr::record> read = reader.next();   // from an item, an optional item, or an error
+//   mr::detail::item_or_error<mr::record> read = reader.next();   // an item, an optional item, or an error
 //   if (!read && read.error()) std::rethrow_exception(read.error());
 //   mr::record r = std::move(*read);
 //   read.reset();                                                 // now neither an item nor an error

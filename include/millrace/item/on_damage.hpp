@@ -34,11 +34,11 @@ namespace millrace { inline namespace MILLRACE_ABI {
 /// The treatment of a damaged sample.
 enum class damage : std::uint8_t {
   fail,      ///< ends the run with the sample's error, after all earlier batches
-  replace,   ///< copies a good row over its row
-  mask       ///< fills its row with zeros
+  replace,   ///< copies a good row over the sample's row
+  mask       ///< fills the sample's row with zeros
 };
 
-/// How much damage a run accepts.
+/// The policy for damaged samples, and the limits for damage.
 struct damage_options {
   damage policy = damage::fail;
   std::optional<std::uint64_t> at_most{};   ///< maximum number of damaged samples
@@ -48,7 +48,7 @@ struct damage_options {
   /// Prefix of the path of the quarantine list: with "run1/quarantine", rank 0 writes run1/quarantine-0.jsonl. If the
   /// prefix is empty, no list is written. The list has a line for each damaged sample (run/quarantine_list.hpp).
   std::string quarantine{};
-  std::vector<std::string> stages{};   ///< stages of which every exception counts as damage, such as "map 1"
+  std::vector<std::string> stages{};   ///< every exception of these stages, such as "map 1", counts as damage
 };
 
 }}   // namespace millrace

@@ -38,7 +38,7 @@ class owner {
     if (object_) Deleter()(object_);
   }
 
-  /// Returns the object, which the caller then owns.
+  /// Returns the object. The caller must delete it.
   T* release() noexcept { return std::exchange(object_, nullptr); }
   /// Deletes the object and owns `object` instead.
   void reset(T* object = nullptr) noexcept {

@@ -12,11 +12,11 @@
 // - 6: for runs with an index; valid for any number of ranks.
 // - 7: for runs without an index. It adds the point at which reading begins again, the ranks of the run, and a hash of
 //   the files' modification times.
-// - 8: for runs without an index that pack samples into rows. It adds the number of tokens in the first row to version
-//   7.
-// - 1, 4 and 5: older forms of 6, 7 and 8, with an older order. A run that resumes from one of them continues in the
-//   older order, and its resume points have the older version.
-// - 2 and 3: even older forms of 4 and 5. They are accepted only from runs with one lane (an interleaved part of the
+// - 8: for runs without an index that pack samples into rows. In addition to the fields of version 7, it contains the
+//   number of tokens in the first row.
+// - 1, 4 and 5: predecessors of 6, 7 and 8, with an older order. A run that resumes from such a text keeps the older
+//   order and the older version.
+// - 2 and 3: predecessors of 4 and 5. They are accepted only from runs with one lane (an interleaved part of the
 //   order).
 //
 // Digest: with an index, the texts of all ranks differ only in `digest`, a checksum of the samples that the rank has
@@ -27,10 +27,10 @@
 //
 // Fields of some runs:
 // - `choice`, if the run omits or repeats samples: a checksum of the samples that the run uses.
-// - `stride`, if the run mixes rows (stages/mix_rows.hpp): the distance of the rows of a pair. Such a run may resume
-//   with any number of ranks that divides the stride.
+// - `stride`, if the run mixes rows (stages/mix_rows.hpp): the distance between the two rows of a pair. Such a run may
+//   resume with any number of ranks that divides the stride.
 // - `packed_row` (length or max_cost) and `open_rows`, if the run packs samples into rows (stages/pack.hpp). Texts from
-//   earlier releases lack these fields. A resumed run then does not compare them.
+//   earlier releases lack these fields. A run that resumes from such a text does not compare the fields.
 // - `shards` and `samples`: the size of the data set, for the error message if the data set has changed.
 //
 // Errors: see the example. Untrusted text is safe: the result is always a position or a data_error. Threads: the
@@ -47,11 +47,11 @@
 
 namespace millrace { inline namespace MILLRACE_ABI {
 
-/// The point at which a run without an index begins to read again, in order to continue after a batch.
+/// The point at which a resumed run without an index begins to read.
 struct replay_point {
   std::uint64_t pass = 0;      ///< number of the pass through the source
-  std::uint64_t ordinal = 0;   ///< ordinal in this pass of the first sample to use
-  std::uint64_t rows = 0;      ///< rows of the samples from `ordinal` on that were already delivered or dropped
+  std::uint64_t ordinal = 0;   ///< ordinal of the first sample to use, in this pass
+  std::uint64_t rows = 0;      ///< number of rows after this point that were already delivered or dropped
   std::uint64_t shard = 0;     ///< ordinal of the first shard to open, in the pass's order of shards
   std::uint64_t first = 0;     ///< number of samples in the earlier shards of the pass
   std::uint64_t held = 0;      ///< tokens in the row of the packing stage when the sample at `ordinal` arrives
@@ -80,18 +80,18 @@ struct position {
   static constexpr std::uint32_t index_version = 6;
   static constexpr std::uint32_t replay_version = 7;
   static constexpr std::uint32_t packing_version = 8;
-  /// The older forms of these three versions.
+  /// The preceding versions, for the same three kinds of runs.
   static constexpr std::uint32_t older_index_version = 1;
   static constexpr std::uint32_t older_replay_version = 4;
   static constexpr std::uint32_t older_packing_version = 5;
-  /// Even older forms of older_replay_version and older_packing_version.
+  /// The versions that precede older_replay_version and older_packing_version.
   static constexpr std::uint32_t oldest_replay_version = 2;
   static constexpr std::uint32_t oldest_packing_version = 3;
 
   std::uint32_t version = index_version;
   std::uint64_t seed = 0;
   std::uint64_t epoch = 0;
-  std::uint64_t next_position = 0;   ///< the epoch's first position that was not delivered
+  std::uint64_t next_position = 0;   ///< first position of the epoch that was not delivered
   std::uint32_t lanes = 0;           ///< 0 for a mix, in which each source has its own number of lanes
   std::uint64_t window = 0;          ///< shuffle window in samples; 0 if not shuffled
   std::uint64_t global_batch = 0;    ///< rows of a batch, summed over all ranks
@@ -99,16 +99,16 @@ struct position {
   bool drop_last = true;
   std::uint64_t data_set = 0;   ///< fingerprint of names, sizes and counts
   std::uint64_t choice = 0;     ///< with an index: checksum of the choice; 0 if each sample is used once
-  std::uint32_t stride = 0;     ///< distance of the rows that are mixed with each other; 0 if rows are not mixed
+  std::uint32_t stride = 0;     ///< distance between the two rows of a mixed pair; 0 if rows are not mixed
   std::uint64_t digest = 0;     ///< digest of the delivered samples: of this rank, or the sum over ranks
-  // In all versions but 1 and 6:
+  // Present in all versions except 1 and 6:
   std::uint64_t step = 0;   ///< number of batches of the run so far
   replay_point replay{};
   std::uint32_t ranks = 0;   ///< number of ranks for which the point is valid; 0 for any number
-  std::uint32_t rank = 0;    ///< the rank for which the point is valid; `ranks` if valid for all ranks
-  // In versions 4, 5, 7 and 8, which have no digest:
+  std::uint32_t rank = 0;    ///< the rank for which the point is valid; equal to `ranks` if it is valid for all
+  // Present in versions 4, 5, 7 and 8, which have no digest:
   std::uint32_t times = 0;   ///< hash of the modification times of the files; 0 if unknown
-  // In versions 4, 5, 7 and 8, if the run packs samples into rows:
+  // Present in versions 4, 5, 7 and 8 of runs that pack samples into rows:
   /// The limits of the rows of pack() and pack_best_fit(), because the content of the rows depends on them.
   struct packing_limits {
     std::uint64_t row = 0;         ///< tokens of a row (length), or its maximum cost (max_cost); 0 if unknown
@@ -134,7 +134,7 @@ struct position {
   /// that resume compare their numbers to detect different checkpoints, for example by MPI_Allreduce with MPI_MIN and
   /// MPI_MAX.
   std::uint32_t place() const;
-  /// Returns true if `digest` was not summed and is still the digest of one of several ranks.
+  /// Returns true if `digest` is the digest of one of several ranks, because the user has not summed the digests.
   bool is_share() const noexcept { return share.ranks > 1 && digest == share.digest; }
 
   friend bool operator==(const position&, const position&) = default;

@@ -1,6 +1,6 @@
 // record: one sample of a shard, with its key, the name of its shard and its named fields of bytes.
 //
-//   mr::bytes image = r["jpg;png"];                // the first of these that r has; data_error if r has none
+//   mr::bytes image = r["jpg;png"];                // the first of these fields in r; data_error if r has neither
 //   std::string caption = r.has("txt") ? mr::text(r["txt"]) : "";
 //   auto label = r["cls"].as<std::int32_t>();
 //   for (const auto& f : r.fields()) std::cout << f.name() << ' ' << f.size() << '\n';
@@ -31,8 +31,8 @@ struct field_entry {
   std::size_t name_at, name_size, data_at, data_size;
 };
 
-/// The head of a record. The head is stored in the block, after the payloads. Its texts are offsets into the block,
-/// too.
+/// The head of a record. The head is stored in the block, after the payloads. The texts of the head are stored as
+/// offsets into the block.
 struct record_head {
   std::size_t key_at, key_size, shard_at, shard_size, fields_at, field_count;
   std::uint64_t offset_bytes;
@@ -109,8 +109,8 @@ class record {
   /// "*.jpg" does not match the field "jpg". Throws setup_error if a pattern has a second '*'.
   std::vector<bytes> fields(std::string_view patterns, order by = order::number) const;
 
-  /// Returns one field for each name, in the order of the names. The names are for example a list in the sample's JSON.
-  /// A name may have alternatives, as in has().
+  /// Returns one field for each name, in the order of the names. For example, the names are a list in the sample's
+  /// JSON. A name may have alternatives, as in has().
   /// Throws data_error if the record does not have one of the fields.
   template <class Names>
     requires requires(const Names& names) { std::string_view(*names.begin()); }
@@ -126,7 +126,7 @@ class record {
   /// Returns true if the record has one of `names`, which is one field name, or several field names separated by ';'.
   bool has(std::string_view names) const noexcept { return find(names) != none; }
 
-  /// Returns the first field of `names` that the record has; `names` as in has(), in order of preference.
+  /// Returns the first field of `names` that the record has. `names` has the same form as in has().
   /// Throws data_error if the record has none of them; the message lists the record's fields.
   bytes operator[](std::string_view names) const {
     const std::size_t index = find(names);

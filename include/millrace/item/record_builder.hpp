@@ -37,8 +37,8 @@ class record_builder {
   /// Adds a field and returns its buffer of `size_bytes`; the buffer is valid until the next call.
   std::span<std::byte> add_field(std::string_view name, std::size_t size_bytes);
 
-  /// Sets the entry points of the field that was added last. bytes::entries() returns them. An empty field has none.
-  /// The buffer of the field becomes invalid.
+  /// Sets the entry points of the field that was added last. bytes::entries() returns them. An empty field has no entry
+  /// points. The buffer of the field becomes invalid.
   void set_entries(std::span<const std::byte> entries);
 
   /// Removes the last added field, because its bytes could not be read.

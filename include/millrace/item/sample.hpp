@@ -69,7 +69,7 @@ struct sample {
   std::uint64_t pass = 0;   ///< number of the pass through the data set; the epoch of the rng
   std::uint64_t id = 0;
   std::uint64_t digest = 0;    ///< added to the digest of the run, if the run has one
-  std::uint64_t ordinal = 0;   ///< ordinal of the source's sample in its pass; the same in derived items
+  std::uint64_t ordinal = 0;   ///< ordinal of the source's sample in its pass; derived items have the same ordinal
   std::uint64_t held = 0;      ///< tokens in the packing stage when the source's sample arrived
   record origin{};
 

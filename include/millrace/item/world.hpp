@@ -8,7 +8,7 @@
 // world_from_launcher() reads the environment variables that launchers set. Without these variables, it returns rank 0
 // of 1. If several launchers have set variables, it uses those of the launcher that started this process directly:
 // - torchrun, if TORCHELASTIC_RUN_ID is set;
-// - otherwise MPI, which a job of Flux, HPE PALS, jsrun or Slurm may have started.
+// - otherwise MPI, even inside a job of Flux, HPE PALS, jsrun or Slurm.
 //
 // It is an error if the variables of two other launchers contradict each other, or if a rank has no world size. PMIx
 // and ALPS, for example, do not set the size.
@@ -134,7 +134,7 @@ class launcher_reader {
     return with_local_size(*step);
   }
 
-  /// Returns `w`. Sets its local_size to 0 if the number from the launcher is impossible.
+  /// Returns `w`. If the local_size from the launcher is impossible, the result has the local_size 0.
   static world with_local_size(world w) noexcept {
     if (w.local_size > w.size || w.local_size <= w.local_rank) w.local_size = 0;
     return w;
@@ -193,8 +193,7 @@ class launcher_reader {
     return text.size() < 10 || (text.size() == 10 && text < "4294967280");
   }
 
-  /// Returns the Slurm variables. Uses the step's number of tasks if it is set, because it may differ from the job's
-  /// number.
+  /// Returns the Slurm variables. Prefers the number of tasks of the step, because the number of the job may differ.
   MILLRACE_RARE launcher slurm_step() const {
     launcher l = launcher_named("Slurm");
     if (set("SLURM_STEP_NUM_TASKS")) l.world_size = "SLURM_STEP_NUM_TASKS";

@@ -1,9 +1,9 @@
-// Computes the position of each row of a session's batches in its epoch.
+// Computes the position in the epoch for each row in the batches of a session.
 //
 //   const mr::detail::batch_numbers numbers{.first_epoch = 3, .first_batch = 20, .epoch_batches = 100,
 //                                           .rows = 64, .mine = {.rank = 1, .size = 4}};
-//   const auto where = numbers.of(5);                        // the session's sixth batch: epoch 3, batch 25 in it
-//   numbers.position(where, 2);                              // of its third row: (25 * 64 + 2) * 4 + 1
+//   const auto where = numbers.of(5);                        // the session's sixth batch: batch 25 of epoch 3
+//   numbers.position(where, 2);                              // position of the third row: (25 * 64 + 2) * 4 + 1
 //
 // Positions count the rows of all ranks from the beginning of their epoch. They do not depend on the number of ranks.
 // Errors: none. Threads: not synchronized.
@@ -23,7 +23,7 @@ struct batch_number {
   friend bool operator==(const batch_number&, const batch_number&) = default;
 };
 
-/// The state of a run when its session starts, from which the numbers of all later batches follow.
+/// The state of a run at the start of a session. This state determines the numbers of all later batches.
 struct batch_numbers {
   std::uint64_t first_epoch = 0;   ///< epoch of the resume point
   std::uint64_t first_batch = 0;   ///< batches of first_epoch that were delivered before the resume point
@@ -40,8 +40,8 @@ struct batch_numbers {
     const std::uint64_t number = first_batch + batch;
     return {first_epoch + number / epoch_batches, number % epoch_batches};
   }
-  /// For epochs that are passes. `epoch` is the epoch of the batch's samples. `start` is the session's first batch of
-  /// that epoch, if the epoch begins in this session.
+  /// Returns the number of a batch if each epoch is one pass. `epoch` is the epoch of the batch's samples. If the epoch
+  /// begins in this session, `start` is the first batch of the epoch, as a number in the session.
   batch_number of(std::uint64_t batch, std::uint64_t epoch, std::optional<std::uint64_t> start) const noexcept {
     // If the resume point is at the end of a pass, first_batch counts the batches of that pass. The next epoch begins
     // with batch 0.

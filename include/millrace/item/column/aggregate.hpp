@@ -3,9 +3,9 @@
 //   struct example { mr::picture pixels; std::int32_t label; };
 //   static_assert(mr::detail::member_count<example>() == 2);
 //
-// An aggregate must have one to 16 members, no built-in arrays as members, and no base classes. The header declares a
-// constant of the aggregate, and never defines it. The names and indices of members are derived from the addresses of
-// the members of this constant.
+// An aggregate must have one to 16 members, no built-in arrays as members, and no base classes. The header declares,
+// but does not define, a constant of the aggregate type. The names and indices of members are derived from the
+// addresses of the members of this constant.
 // Errors: none; member_count() is 0 for any other type. Threads: the functions are pure; any thread may call them.
 // Source of the technique: the documentation of Boost.PFR.
 #pragma once
@@ -39,7 +39,7 @@ struct any_member {
   operator Member() const;
 };
 
-/// Converts to a base class of an Item only.
+/// Converts only to a base class of an Item.
 template <class Item>
 struct any_base {
   template <class Base>
@@ -172,8 +172,8 @@ consteval auto address_of_member() {
   return std::get<Index>(member_addresses(undefined_item<Item>.value));
 }
 
-/// Returns the address as a constant. The function name that the compiler reports for this template argument
-/// contains the member's name.
+/// Returns the address of a member as a constant, which is used as a template argument. The compiler's text for this
+/// argument contains the name of the member.
 template <class Item, std::size_t Index>
 consteval auto name_of_member() {
   constexpr auto* address = address_of_member<Item, Index>();

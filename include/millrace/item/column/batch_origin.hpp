@@ -19,7 +19,7 @@ struct batch_origin {
 
   std::uint64_t first_step = 0;                             ///< number of batches of the run before this session
   std::size_t global_rows = 0;                              ///< number of rows of all ranks in this step, or unknown
-  std::uint64_t first_position = error_location::unknown;   ///< position in the epoch of the batch's first row
+  std::uint64_t first_position = error_location::unknown;   ///< position of the batch's first row in the epoch
   millrace::position next{};                                ///< resume point after this batch
 };
 

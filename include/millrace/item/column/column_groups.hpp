@@ -16,7 +16,7 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// A column type whose items join a group. Then the group renders the rows of all its items at once.
+/// A column type whose items join a group. The group renders the rows of all its items at once.
 template <class T>
 concept joins_groups = requires(const T& item, typename T::group& g, std::span<typename T::element> row, scratch& s) {
   item.join(g, row);
@@ -24,7 +24,7 @@ concept joins_groups = requires(const T& item, typename T::group& g, std::span<t
   g.render(s);
 };
 
-/// The group of a column type, or of the elements of an array; void if it has none.
+/// The group type of a column type, or of the elements of an array. It is void for a type without a group.
 template <class T>
 struct group_of {
   using type = void;

@@ -64,7 +64,7 @@ template <varying_item T>
 struct column_place<T> {
   using element = typename T::element;
   static constexpr bool sized = sized_item<T>, list = list_item<T>;
-  static constexpr std::size_t numbers = sized ? 2 : 1;   ///< numbers that describe the size of a row
+  static constexpr std::size_t numbers = sized ? 2 : 1;   ///< 2 for height and width, 1 for a length
 
   std::array<std::size_t, column_traits<T>::rank> shape{};
   std::size_t row_elements = 1;
@@ -76,7 +76,8 @@ struct column_place<T> {
     if constexpr (sized || list) return false;
     else return options.fixed;
   }
-  /// The size of the offset 0, which lists store before the lengths of the rows. 0 for other columns.
+  /// A column of lists stores the offset 0 before the lengths of the rows. This is the size of that offset; 0 for other
+  /// columns.
   static constexpr std::size_t offset_before_bytes = list ? sizeof(std::int32_t) : 0;
   std::int32_t* lengths(std::byte* base) const noexcept {
     return reinterpret_cast<std::int32_t*>(base + lengths_at_bytes);
@@ -96,7 +97,7 @@ struct column_place<T> {
     return aligned_column_bytes(elements * sizeof(element));
   }
 
-  /// Returns where the list of a row begins in the slot, as a number of items. Valid until close() moves the items.
+  /// Returns the index of the first item of a row among the items in the slot. Valid until close() moves the items.
   std::size_t first_item(std::size_t row, const list_places* places) const noexcept {
     return places ? places->of(row) : row * shape[0];
   }

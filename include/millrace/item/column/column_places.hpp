@@ -33,7 +33,7 @@ class column_places {
 
   /// The number of ragged columns.
   static constexpr std::size_t ragged = (std::size_t{0} + ... + (varying_item<Types> ? 1 : 0));
-  /// Whether a column is a list.
+  /// True if a column is a list.
   static constexpr bool has_lists = (list_item<Types> || ...);
   static_assert(ragged <= batch_extent::max_ragged, "millrace: a batch has at most 8 ragged columns");
 
@@ -49,8 +49,8 @@ class column_places {
     return std::apply([](const auto&... place) { return (std::size_t{0} + ... + place.max_row_bytes()); }, places_);
   }
   /// Writes a row of a batch. Call it before close(). `from` has the bytes of each column in order. In a ragged column,
-  /// the numbers of the row's size precede the bytes. Returns false if `from` is not a row; the row's content is then
-  /// unspecified.
+  /// the size of the row precedes the bytes. If `from` is not a row, returns false and leaves the row with unspecified
+  /// content.
   bool set_row(std::byte* base, std::size_t row, std::span<const std::byte> from) const noexcept {
     return std::apply([&](const auto&... place) { return (place.set_row(base, row, from) && ...); }, places_) &&
            from.empty();

@@ -19,10 +19,9 @@
 // `static constexpr std::size_t together`, and
 // `static void render_together(std::span<const T* const>, std::span<const std::span<element>>, scratch&)`.
 // A call renders 2 to `together` rows. The bits of a row must not depend on the other rows.
-// A type that renders several columns of a row faster together has `using group` and
-// `join(group&, std::span<element>) const` instead. A group has clear() and render(scratch&), and is stored in the
-// scratch. The items of up to `together` rows, from all columns with the same group type, join the group. Then the
-// group renders all of these items.
+// A type whose columns render faster together than separately has `using group` and `join(group&, std::span<element>)
+// const`. A group has clear() and render(scratch&), and is stored in the scratch. The items of up to `together` rows,
+// from all columns with the same group type, join the group. Then the group renders all of these items.
 // The first item of a run fixes the shapes. column_places.hpp describes the slot.
 // Errors: data_error if a later item has another shape; the message contains both shapes.
 #pragma once
@@ -77,19 +76,20 @@ class columns : public column_places<member_type<Members>...> {
   /// Throws data_error if the shape or the ragged_options of a column differ from those in the first item.
   void check_shapes(const item& one) const { (check<Members>(one), ...); }
 
-  /// For each column of lists: where the rows of one batch are stored.
+  /// The places of the rows of one batch, for each column of lists.
   using batch_lists = std::array<list_places, sizeof...(Members)>;
   /// Creates the places of the rows of a batch. The shapes must be fixed.
   std::unique_ptr<batch_lists> new_lists() const {
     return std::unique_ptr<batch_lists>(new batch_lists{{places_of_lists<Members>()...}});
   }
-  /// Chooses the places of consecutive rows, beginning with row `first`. A null pointer is a row without an item.
+  /// Chooses the places of consecutive rows, beginning with row `first`. A null pointer stands for a row without an
+  /// item.
   void place_lists(std::span<const item* const> items, std::size_t first, batch_lists& lists) const noexcept {
     (add_lengths<Members>(items, first, lists[index_of<Members>]), ...);
   }
 
-  /// Writes items into consecutive rows of the batch at `base`, beginning with row `first`. `lists` are the places of
-  /// the rows; null if each row of a list has space for the longest list.
+  /// Writes items into consecutive rows of the batch at `base`, beginning with row `first`. `lists` contains the places
+  /// of the rows. If `lists` is null, each row has space for the longest list.
   void render(std::span<const item* const> items, std::byte* base, std::size_t first, scratch& s,
               const batch_lists* lists = nullptr) const {
     (render_column<Members>(items, base, first, s, lists), ...);
@@ -110,7 +110,7 @@ class columns : public column_places<member_type<Members>...> {
   }
 
   /// Returns the flags of a full batch: the `valid` flags of all rows, then the `replaced` flags of all rows. Requires
-  /// flags.
+  /// slots with flags.
   std::span<std::uint8_t> flags(std::byte* base) const noexcept {
     return {reinterpret_cast<std::uint8_t*>(base + flags_at_bytes_), 2 * rows_};
   }
@@ -121,8 +121,8 @@ class columns : public column_places<member_type<Members>...> {
   /// Fills a row with zeros, or with padding if it is ragged. Call it before close().
   void clear_row(std::byte* base, std::size_t row) const noexcept { (clear_column_row<Members>(base, row), ...); }
 
-  /// Pads ragged rows and removes the gaps between them; returns the used part of the slot. Call close() when all rows
-  /// of the batch are written, and on one thread only. `lists` as for render().
+  /// Pads ragged rows, and removes the gaps between the rows. Returns the used part of the slot. Call close() when all
+  /// rows of the batch are written, and on one thread only. `lists` is the argument of render().
   batch_extent close(std::byte* base, std::size_t rows, const batch_lists* lists = nullptr) const noexcept {
     batch_extent e{.used_bytes = ragged_at_bytes_};
     (close_column<Members>(base, rows, e, lists), ...);

@@ -24,7 +24,7 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// Where the rows of a batch are stored.
+/// The places of the rows of a batch in one column of lists.
 class list_places {
  public:
   list_places() = default;
@@ -34,7 +34,7 @@ class list_places {
   /// Chooses the places of consecutive rows, beginning with row `first`. `lengths` has the number of items of each row.
   void add(std::size_t first, std::span<const std::uint32_t> lengths) noexcept {
     const std::lock_guard lock(mutex_);
-    std::size_t gap = first;   // the first of the unknown rows directly before `first`
+    std::size_t gap = first;   // the first of the consecutive unknown rows before `first`
     while (gap > 0 && places_[gap - 1].end == unknown) --gap;
     std::uint32_t next = gap > 0 ? places_[gap - 1].end : 0;
     next += static_cast<std::uint32_t>((first - gap) * longest_);
@@ -43,10 +43,10 @@ class list_places {
       next += length;
     }
   }
-  /// Returns where the first item of a row is stored. The row must have been added.
+  /// Returns the place of a row. The row must have been added.
   std::size_t of(std::size_t row) const noexcept { return places_[row].begin; }
 
-  /// Forgets all rows.
+  /// Removes all rows.
   void clear() noexcept {
     const std::lock_guard lock(mutex_);
     for (place& p : places_) p = {};

@@ -41,7 +41,8 @@ struct mixed_part {
   row_mix* mixes(std::byte* base) const noexcept { return reinterpret_cast<row_mix*>(base + mixes_at_bytes); }
 };
 
-/// The columns of a batch in which rows of the column `Pixels` are mixed. The column `Label` contains their labels.
+/// The columns of a batch in which rows of the column `Pixels` are mixed. The column `Label` contains the labels of
+/// these rows.
 template <auto Pixels, auto Label, auto... Members>
 class mixed_columns : public columns<Members...> {
   using plain = columns<Members...>;

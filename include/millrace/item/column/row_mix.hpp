@@ -54,7 +54,7 @@ struct mix_weights {
         other_share(static_cast<float>(row_mix::full_weight - weight) * 0x1p-16F) {}
 
   std::uint32_t own, other;
-  float own_share, other_share;   // exact
+  float own_share, other_share;   // both values are exact
 };
 
 /// Returns the element of a row after mixup with `other`.
@@ -68,7 +68,7 @@ MILLRACE_BOTH_SIDES T mixed_element(T own, T other, const mix_weights& w) noexce
 #ifdef __CUDA_ARCH__
   return to_element<T>(fmaf(w.own_share, to_float(own), w.other_share * to_float(other)));
 #else
-  return to_element<T>(__builtin_fmaf(w.own_share, to_float(own), w.other_share * to_float(other)));   // no <cmath>
+  return to_element<T>(__builtin_fmaf(w.own_share, to_float(own), w.other_share * to_float(other)));   // avoids <cmath>
 #endif
 }
 

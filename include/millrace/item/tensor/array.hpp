@@ -91,7 +91,7 @@ class npy_header_parser {
  public:
   explicit npy_header_parser(std::string_view text) : text_(text) {}
 
-  /// Returns std::nullopt if the text is not such a dictionary.
+  /// Returns the content of the header. Returns std::nullopt if the text is not a dictionary with these keys.
   std::optional<npy_header> parse();
 
  private:
@@ -115,7 +115,7 @@ struct array_layout {
 /// Throws data_error if the bytes look like a well-known kind of file, not like raw numbers.
 void check_raw(const bytes& field);
 
-/// Checks the complete field and returns its layout. Allocates the shape only.
+/// Checks the complete field and returns its layout. Allocates memory only for the shape.
 array_layout layout_of(const bytes& field, const npy_element& element);
 
 template <array_element T>

@@ -94,7 +94,7 @@ class ragged {
     shape_[0] = data_.size();
     fit();
   }
-  /// Creates a row from the tensor, whose first dimension varies. Throws the same errors.
+  /// Creates a row from a tensor, whose first dimension varies. Throws the errors of the constructor above.
   template <detail::tensor_element Same>   // a template, so that batch can report a T that no tensor accepts
     requires std::same_as<Same, T>
   ragged(const tensor<Same, N>& elements, const ragged_options<T>& o)

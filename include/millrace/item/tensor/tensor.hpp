@@ -5,7 +5,7 @@
 //   box[3];                                // row 3, a view; for (auto row : box) iterates over all rows
 //   std::span<float> all = box.span();
 //
-// Layout: row-major and contiguous. Indices are checked in debug builds. `image` is the tensor of decoded images.
+// Layout: row-major and contiguous. Indices are checked in debug builds. `image` is the tensor type of decoded images.
 // Threads: the same rules as for std::vector.
 #pragma once
 

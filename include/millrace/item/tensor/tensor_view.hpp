@@ -129,7 +129,7 @@ struct tensor_view {
     return {.data = data, .shape = shape, .memory = memory, .name = name};
   }
 
-  /// Same as host(), under the name that tensor uses.
+  /// Returns host(). tensor also has a function with this name.
   std::span<T> span() const { return host(); }
 
   /// Returns element `i`.
@@ -184,7 +184,7 @@ struct tensor_view {
 // padded_view: a typed view of a ragged column of a batch, with rows padded to one length and their real lengths.
 //
 //   auto [words, lengths] = b.get<&example::words>();    // [B, longest of this batch] u32 and [B] i32
-//   words(i, t);                                         // padding from t = lengths[i] on; words.span() includes it
+//   words(i, t);                                         // padding from t = lengths[i] on; words.span() has it too
 //   for (auto word : b.get<&example::words>()[i]) ...    // row i without its padding
 //
 // A .cu file may include this header, because it is cheap to compile.

@@ -67,7 +67,7 @@ class basic_header_window {
     else follow(small_ns_, read_ns);
   }
 
-  /// Moves the estimate in small steps, because one outlier may only mean that another program used the CPU.
+  /// Moves the estimate in small steps, because another program that uses the CPU may cause an outlier.
   static void follow(double& estimate, double measured) noexcept {
     estimate += (std::clamp(measured, estimate / 2, estimate * 2) - estimate) / 4;
   }

@@ -44,8 +44,8 @@ bool is_gnu_header(std::string_view block) noexcept;
 /// Returns whether the checksum of a header block is correct.
 bool tar_checksum_is_right(std::string_view block) noexcept;
 
-/// Removes one record "<length> <key>=<value>\n" from the front. The length includes its own digits. Returns false if
-/// the record is malformed.
+/// Removes one record "<length> <key>=<value>\n" from the front of `records`. The length includes its own digits.
+/// Returns false if the record is malformed.
 bool next_pax_record(std::string_view& records, std::string_view& key, std::string_view& value) noexcept;
 
 /// The header blocks of a member: the extended headers with their payloads, followed by the member's own header. The
@@ -57,11 +57,11 @@ class tar_header_chain {
   /// Returns the member's own header block, or "" if it is missing.
   std::string_view main() const noexcept { return main_; }
 
-  /// Returns damage that libarchive would not report, or "".
+  /// Returns the description of damage that libarchive would not report, or "".
   std::string_view damage() const noexcept { return damage_; }
 
-  /// Returns whether a header declares a sparse payload, even without holes. Also returns true if the member's own
-  /// header is missing.
+  /// Returns whether a header declares a sparse payload, even a payload without holes. If the member's own header is
+  /// missing, returns true.
   bool may_have_holes() const noexcept;
 
   /// Returns the member's name if all headers are valid and the member is a file. Otherwise returns nothing.

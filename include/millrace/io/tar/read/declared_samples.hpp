@@ -3,8 +3,8 @@
 //   if (auto declared = mr::detail::declared_samples("train-000.tar"); declared.samples > count)
 //     throw mr::detail::fewer_than_declared(declared, count, {.stage = "tar", .shard = "train-000.tar"});
 //
-// A shard without an end marker may be truncated. Its sidecar files may show this. The functions use the largest number
-// in these files.
+// A shard without an end marker may be truncated. If a sidecar file contains a larger number of samples, the shard is
+// truncated. The functions use the largest number in the sidecar files.
 // Errors: none. An unreadable file is ignored. Threads: any thread.
 #pragma once
 
@@ -29,7 +29,7 @@ constexpr std::size_t index_samples_at = 96;   // byte offset in an index file, 
 /// Returns up to `max_bytes` from the front of a file, or "" if it cannot be read.
 std::string front_of_file(const storage& at, const std::string& name, std::size_t max_bytes);
 
-/// Returns the number at offset `at`, which blanks and a colon may precede. Returns 0 if the text has no number there.
+/// Skips blanks and colons from offset `at`, and returns the number that follows. Returns 0 if no number follows.
 std::uint64_t number_at(std::string_view text, std::size_t at) noexcept;
 
 /// Returns the largest number of samples in the sidecar files of `shard`.

@@ -69,7 +69,7 @@ class gzip_inflater {
   ::z_stream state_{};
   bool in_header_ = true;
   std::uint32_t crc_ = 0;
-  std::uint64_t member_bytes_ = 0;   // bytes of this member
+  std::uint64_t member_bytes_ = 0;   // number of inflated bytes of this member
   std::array<std::byte, trailer_bytes> last_{};
   std::string reason_;
 };

@@ -63,12 +63,13 @@ struct other_piece {
   std::string fields{};   ///< names of the fields, such as "'cls', 'json'"
 };
 
-/// Reads the headers of a shard, up to `max_bytes`. Returns the first part of the sample `key` that does not begin at
-/// `own_offset_bytes`. Returns nothing if this part does not exist, or the shard is damaged.
+/// Reads the headers of a shard, up to `max_bytes`. Searches for another part of the sample `key`, which does not begin
+/// at `own_offset_bytes`. Returns the first match. Returns nothing without a match, or if the shard is damaged.
 std::optional<other_piece> find_other_piece(std::unique_ptr<byte_source> source, std::string_view key,
                                             std::uint64_t own_offset_bytes, std::uint64_t max_bytes);
 
-/// Returns a clause to append to the error for a missing field of the sample at `own_offset_bytes`.
+/// Returns a clause about `piece`. The error for a missing field of the sample at `own_offset_bytes` ends with this
+/// clause.
 std::string text_of(const other_piece& piece, std::uint64_t own_offset_bytes);
 
 }

@@ -5,16 +5,16 @@
 //   while (auto record = shard.next()) use(*record);
 //   shard.counters().samples;
 //
-// Consecutive members with the same key (member_name.hpp) form one sample. If a key occurs again later, it begins a new
+// Consecutive members with the same key (member_name.hpp) form one sample. A key that occurs again later begins a new
 // sample, and is counted. Field names are converted to lower case (A-Z only). The reader skips and counts links,
-// folders, devices, dot files, names without a dot, and the __metadata__ folders. If a selected field occurs twice in a
-// sample, this is an error.
+// folders, devices, dot files, names without a dot, and the __metadata__ folders. A selected field that occurs twice in
+// a sample is an error.
 // Errors: data_error, or the source's io_error, with the shard, the offset and the last good key. A repeated field or
 // an exceeded limit is the error of one sample: the next call returns the next sample. After any other error, every
 // later call throws the same error.
-// On damage, the reader first delivers every complete sample before the damage. A sample is complete if the header of a
-// member with another key follows it. This member may itself be damaged, as long as the name in its header is intact. A
-// sample that is still open at the damage is not delivered.
+// On damage, the reader first delivers every complete sample before the damage. A sample is complete if a header with
+// another key follows. Only the name in this header must be intact. A sample that is still open at the damage is not
+// delivered.
 // A shard without an end marker counts as complete. It is an error only if options.strict is set, or if a sidecar file
 // of the shard contains a larger number of samples (declared_samples.hpp).
 // Threads: one thread at a time. Lifetime: the pool must outlive the reader. Memory: payloads of 32 KiB or more are
@@ -49,7 +49,8 @@ struct shard_reader_options {
   /// The selected fields. Each entry is a name, or alternatives such as "jpg;png". By default all fields are selected.
   /// Other fields are not read into memory.
   std::vector<std::string> fields{};
-  /// The fields that a sample must have, selected or not. Samples without them are counted, but not delivered.
+  /// The fields that a sample must have. They need not be selected. Samples without these fields are counted, but not
+  /// delivered.
   required_fields having{};
   shard_limits limits{};   ///< limits for the content of a shard
   /// If true, a shard without an end marker (two blocks of 512 zeros) is an error. If false, the shard is complete.
@@ -58,7 +59,7 @@ struct shard_reader_options {
 
 /// Counts of a shard's content. A member is counted when its header is read.
 struct shard_counters {
-  std::uint64_t samples = 0;            ///< delivered samples
+  std::uint64_t samples = 0;            ///< complete samples, including lacking_samples
   std::uint64_t payload_bytes = 0;      ///< bytes read into records
   std::uint64_t unwanted_fields = 0;    ///< fields that are not in options.fields
   std::uint64_t metadata_members = 0;   ///< members in a __folder__
@@ -67,7 +68,7 @@ struct shard_counters {
   std::uint64_t not_regular = 0;           ///< links, folders, devices
   std::uint64_t unconverted_names = 0;     ///< names that libarchive could not convert
   std::uint64_t missing_end_markers = 0;   ///< 1 if the shard was read to its end, and has no end marker
-  std::uint64_t lacking_samples = 0;       ///< samples without the fields of options.having; `samples` includes them
+  std::uint64_t lacking_samples = 0;       ///< samples without the fields of options.having, which are not delivered
   std::uint64_t returning_keys = 0;        ///< samples with the key of an earlier sample; see returning_keys.hpp
 };
 
@@ -85,8 +86,8 @@ struct shard_start {
   std::uint64_t offset_bytes = 0;
   std::uint64_t samples_before = 0;
   std::string last_key{};   ///< key of the previous sample, for messages
-  /// For a caller that opens a shard repeatedly: if not null, stores whether report() has counted the shard's missing
-  /// end marker.
+  /// Stores whether report() has counted the missing end marker of the shard. Null unless a caller opens a shard
+  /// repeatedly.
   std::atomic<bool>* warned_missing_marker = nullptr;
 };
 
@@ -99,7 +100,8 @@ shard_reader open_shard_at(shard_start start, std::unique_ptr<byte_source> sourc
 /// The samples of one shard.
 class shard_reader {
  public:
-  /// Opens the shard. Throws setup_error if a selected field has upper-case letters, data_error if the shard is empty.
+  /// Opens the shard. Throws setup_error if a selected field has upper-case letters. Throws data_error if the shard is
+  /// empty.
   shard_reader(std::unique_ptr<byte_source> source, block_pool& pool, shard_reader_options options = {});
   shard_reader(shard_reader&&) noexcept;
   shard_reader& operator=(shard_reader&&) noexcept;
@@ -108,7 +110,8 @@ class shard_reader {
   /// Returns the next sample, or nothing at the end of the shard. The comment at the top of this header lists the
   /// errors.
   std::optional<record> next();
-  /// Returns whether the last next() threw the error of one sample. Then the next call returns the sample after it.
+  /// Returns whether the last next() threw the error of one sample. If true, the next call returns the following
+  /// sample.
   bool can_continue() const noexcept { return sample_failed_; }
 
   /// Returns the name of the source.

@@ -15,7 +15,7 @@
 // - data_error if the source is empty, if bytes other than zeros follow the compressed stream, or if the stream expands
 //   to more than 64 MiB and more than `max_expansion` times the size of the complete source
 //
-// Damage may be detected only at the end of the stream, where the formats store checksums. A truncated gzip stream
+// Some damage is not detected before the end of the stream, where the formats store checksums. A truncated gzip stream
 // first delivers all bytes before the truncation.
 // Memory: one buffer of `chunk_bytes` from the pool, which later streams reuse. gzip needs another buffer of 256 KiB.
 // The window of zstd needs at most 128 MiB. An xz file states the size of its window, at most 4 GiB.
@@ -44,7 +44,7 @@ class shard_stream {
  public:
   static constexpr std::size_t chunk_bytes = std::size_t{512} << 10;
 
-  /// The kind of content: the stage in messages, whether an empty source is allowed, and the maximum expansion.
+  /// The properties of the content: the stage in messages, the permission to be empty, and the maximum expansion.
   struct content {
     const char* stage = "tar";
     bool may_be_empty = false;
@@ -57,8 +57,8 @@ class shard_stream {
   shard_stream& operator=(const shard_stream&) = delete;
 
   /// Returns the next bytes, valid until the next call. Returns no bytes at the end. A plain stream may read directly
-  /// into `place`, and then returns the filled first part of `place`. Pass `place` only if you would copy the bytes
-  /// there otherwise.
+  /// into `place`. In this case the result is the filled part of `place`. Pass `place` only if it is the final
+  /// destination of the bytes.
   std::span<const std::byte> next_chunk(std::span<std::byte> place = {});
 
   /// Skips `count_bytes` without reading them. Returns the number of skipped bytes, which is 0 if the stream cannot
@@ -66,28 +66,29 @@ class shard_stream {
   std::uint64_t skip(std::uint64_t count_bytes);
 
   std::uint64_t end_bytes() const noexcept { return end_bytes_; }   ///< bytes delivered or skipped so far
-  /// All bytes from this offset to end_bytes() are 0.
+  /// Returns an offset. All bytes from this offset to end_bytes() are 0.
   std::uint64_t zeros_from_bytes() const noexcept { return zeros_from_bytes_; }
   /// Returns whether the source is compressed.
   bool compressed() const noexcept { return gzip_ || decompressor_; }
 
-  /// Returns whether a plain stream has `end_bytes` bytes, or a compressed stream may expand to that size.
+  /// For a plain stream, returns whether it has at least `end_bytes` bytes. For a compressed stream, returns whether it
+  /// may expand to `end_bytes` bytes.
   bool may_reach(std::uint64_t end_bytes);
 
   /// Returns the error for a compressed stream that expands to `end_bytes` bytes. Requires may_reach(end_bytes) to be
   /// false.
   data_error too_expanded(std::uint64_t end_bytes) const;
 
-  /// Reads up to 64 MiB more. Returns true if the stream is undamaged up to its end, and false if its end is further
-  /// away. Throws the error for a damaged stream. The stream cannot be read after this call. Call it before you report
-  /// an error in the archive, because damaged bytes can look like such an error.
+  /// Reads up to 64 MiB more. Returns true if the stream is undamaged up to its end. Returns false if the stream does
+  /// not end within the 64 MiB. Throws the error for a damaged stream. The stream cannot be read after this call. Call
+  /// it before you report an error in the archive, because damaged bytes can look like such an error.
   bool is_sound_to_its_end();
 
  private:
   static constexpr std::size_t inflated_bytes = std::size_t{256} << 10;
   // Up to this size, a copy is cheaper than a separate read.
   static constexpr std::size_t worth_a_read_bytes = std::size_t{32} << 10;
-  // A read into `place` also reads this many bytes after it: the next headers, and small members.
+  // A read into `place` also reads this many of the following bytes, which contain the next headers and small members.
   static constexpr std::size_t lookahead_bytes = std::size_t{4} << 10;
   static constexpr std::uint64_t free_expansion_bytes = std::uint64_t{64} << 20;
   static constexpr std::uint64_t largest_offset = ~std::uint64_t{0} >> 1;
@@ -99,8 +100,9 @@ class shard_stream {
 
   static const compression* compression_of(std::span<const std::byte> start) noexcept;
 
-  /// Skips the skippable frames at the start of a zstd or lz4 stream, which libarchive does not recognize. pzstd always
-  /// writes them. Sets `start` to the bytes after the frames. Returns null if neither zstd nor lz4 follows the frames.
+  /// Skips skippable frames at the start of a zstd or lz4 stream, because libarchive does not recognize them. pzstd
+  /// always writes such frames. Sets `start` to the bytes after the frames. Returns null if neither zstd nor lz4
+  /// follows the frames.
   const compression* compression_after_skippable_frames(std::span<const std::byte>& start);
   void open_decompressor(const compression& method);
   std::span<const std::byte> read_source();
@@ -137,7 +139,7 @@ class shard_stream {
   std::size_t read_bytes_ = chunk_bytes;   // size of the next read; small after a read into `place`
   std::uint64_t source_read_bytes_ = 0;
   std::uint64_t source_proven_bytes_ = 0;   // the source has at least this many bytes
-  bool source_size_proven_ = false;         // true if the source has exactly that many bytes
+  bool source_size_proven_ = false;         // true if source_proven_bytes_ is the size of the source
   std::uint64_t end_bytes_ = 0;
   std::uint64_t zeros_from_bytes_ = 0;
   std::uint64_t skipped_bytes_ = 0;   // bytes before the first compressed member
@@ -146,7 +148,7 @@ class shard_stream {
   block_ref inflated_;
   std::span<const std::byte> compressed_;   // the part of the buffer that is not inflated yet
   bool gzip_ended_ = false;
-  std::uint64_t gzip_end_bytes_ = 0;   // where the last gzip member ends in the source
+  std::uint64_t gzip_end_bytes_ = 0;   // the last gzip member ends at this offset of the source
   std::exception_ptr gzip_failure_;
   archive_reader decompressor_;
   bool opened_ = false;

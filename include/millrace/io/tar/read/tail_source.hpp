@@ -50,7 +50,7 @@ class tail_source final : public byte_source {
   std::string front_;
 };
 
-/// A view of a source that does not own it. The view ends at `end_bytes`.
+/// A view of a source. The view does not own the source, and ends at `end_bytes`.
 class borrowed_byte_source final : public byte_source {
  public:
   explicit borrowed_byte_source(byte_source& source, std::uint64_t end_bytes = ~std::uint64_t{0}) noexcept

@@ -7,16 +7,16 @@
 // Formats: v7, ustar, GNU (long names, sparse, base-256 sizes), pax. Holes become zeros. Only zeros, at most 16 MiB,
 // may follow the end marker (two blocks of 512 zeros). Other data after the end marker is an error.
 // A shard whose end marker is missing or incomplete counts as complete if it ends between two members.
-// ended_without_marker() then returns true; with options.strict, such a shard is an error. A truncation inside a member
-// is always an error.
-// Flipped bits in a payload of a plain shard are not detected. In a compressed shard, they may be detected only at the
-// end of the shard.
-// Errors: data_error with the shard, and the offset in the uncompressed stream of the member's first header block.
-// late_data_error for a damaged compressed stream. Also the errors of the source. After an error, the reader is
+// For such a shard, ended_without_marker() returns true. If options.strict is set, such a shard is an error. A
+// truncation inside a member is always an error.
+// Flipped bits in a payload of a plain shard are not detected. The checksums of a compressed shard detect flipped bits,
+// but possibly not before the end of the shard.
+// Errors: data_error with the shard and the offset of the member's first header block. Offsets count uncompressed
+// bytes. late_data_error for a damaged compressed stream. Also the errors of the source. After an error, the reader is
 // unusable.
 // Threads: one thread at a time.
-// Names are the bytes of the header. Exception: if the process's locale is neither "C" nor UTF-8, libarchive converts
-// pax names to its character set.
+// Names are the bytes of the header. However, if the locale of the process is neither "C" nor UTF-8, libarchive
+// converts pax names to the character set of the locale.
 #pragma once
 
 #include <millrace/base/error.hpp>
@@ -59,12 +59,12 @@ class tar_reader {
   /// Returns the next member, or nothing at a valid end. Skips the rest of the previous payload.
   std::optional<tar_member> next();
 
-  /// Throws data_error if the shard ends inside the last member's payload. Call this function before you allocate
-  /// memory for the payload.
+  /// Throws data_error if the shard ends inside the payload of the current member. Call this function before you
+  /// allocate memory for the payload.
   void check_payload();
 
-  /// Copies the payload of the last member into `buffer`, which must have the size of the payload. Call it at most once
-  /// per member.
+  /// Copies the payload of the current member into `buffer`, which must have the size of the payload. Call this
+  /// function at most once per member.
   void read(std::span<std::byte> buffer);
 
   /// Returns the name of the source.
@@ -90,16 +90,18 @@ class tar_reader {
   void open();
   std::uint64_t stream_offset() const noexcept;
 
-  /// Skips the rest of the last payload. The payload of a sparse member is read instead. If the map of holes is
-  /// damaged, libarchive would skip a wrong number of bytes.
+  /// Skips the rest of the current payload. Reads the payload of a sparse member instead of skipping it, because
+  /// libarchive skips a wrong number of bytes if the map of holes is damaged.
   void skip_payload();
 
-  /// Reads a header with libarchive. Saves its bytes, because libarchive does not report some kinds of damage.
+  /// Reads a header with libarchive. Saves the bytes of the header, because libarchive does not report some kinds of
+  /// damage.
   int read_header(std::uint64_t at, struct ::archive_entry*& entry);
   /// Returns the bytes of the member's headers. After a failure, also returns the bytes after the headers.
   std::string_view header_bytes(int result);
   std::string_view rest_of_chunk() const noexcept;
-  /// Returns whether less than a block of zeros remains in the stream. These zeros are part of the end marker.
+  /// Returns whether the rest of the stream consists of zeros and is shorter than a block. These zeros are part of the
+  /// end marker.
   bool ends_in_zeros() const noexcept;
   tar_member describe(struct ::archive_entry* entry, const tar_header_chain& headers, std::uint64_t offset_bytes);
 
@@ -125,8 +127,8 @@ class tar_reader {
                     std::string hint = "Copy, download or write the shard again") const;
 
   std::unique_ptr<byte_source> source_;
-  std::uint64_t base_bytes_;   // where the stream begins in the shard
-  bool has_start_member_;      // whether the stream begins with the member of tail_source
+  std::uint64_t base_bytes_;   // offset in the shard at which the stream begins
+  bool has_start_member_;      // true if the stream begins with the member of tail_source
   bool strict_;
   shard_stream stream_;
   archive_reader handle_;
@@ -137,7 +139,7 @@ class tar_reader {
   std::uint64_t end_marker_at_ = 0;
   bool opened_ = false, ended_without_marker_ = false;
   std::optional<std::string> certain_name_;
-  // chunk_ is the chunk that libarchive has now. header_ contains the bytes of the current headers from earlier chunks.
+  // libarchive currently reads chunk_. header_ contains the parts of the current headers that were in earlier chunks.
   std::span<const std::byte> chunk_;
   std::span<std::byte> place_;   // destination of read(); libarchive receives the bytes there
   std::uint64_t chunk_at_ = 0, header_at_ = 0;

@@ -6,9 +6,9 @@
 //
 // The same samples produce the same bytes on every machine and at any time. Fields are sorted by name. No time, owner
 // or locale is written. A sample that would exceed a limit begins a new shard. A sample that is larger than max_bytes
-// gets its own shard. A shard appears under its name when it is complete and on the disk, and replaces any file of that
-// name. Without close(), the last shard is discarded. The first call of write() removes temporary files that a killed
-// writer of the same pattern left (abandoned_files.hpp).
+// gets its own shard. A shard appears under its name when it is complete and on the disk. The shard replaces any file
+// with the same name. Without close(), the last shard is discarded. The first call of write() removes temporary files
+// that a killed writer of the same pattern left (abandoned_files.hpp).
 // Errors: setup_error for a pattern without exactly one %d, and for keys and fields that a reader would not return
 // unchanged. After a wrong key or field, the writer stays usable. io_error for a full disk and similar failures. After
 // an io_error, the writer is unusable.
@@ -70,7 +70,7 @@ class basic_shard_writer {
   /// Writes one sample. Throws setup_error for an invalid key or field, and for a closed or failed writer. Throws
   /// io_error if the file cannot be written.
   void write(std::string_view key, std::span<const named_bytes> fields);
-  /// Writes one sample, with the same errors.
+  /// Overload for a braced list of fields.
   void write(std::string_view key, std::initializer_list<named_bytes> fields);
 
   /// Completes the last shard. Returns the totals over all shards. A second call returns the same totals. Throws
