@@ -21,8 +21,8 @@
 //
 // Epoch: an epoch is one exact pass (each sample once), a fixed number of batches, or endless. If the last samples of
 // an exact pass do not fill a batch, they are dropped, or delivered as a short batch. In a short batch, some ranks have
-// fewer rows than others, or no rows. With a shuffle, each pass drops different samples. In epochs of the other kinds,
-// no sample is dropped, and a pass may end inside a batch. A sample gets different random numbers in each pass.
+// fewer rows than others, or no rows. With a shuffle, each pass drops different samples. In other epochs, no sample is
+// dropped, and a pass may end inside a batch. A sample gets different random numbers in each pass.
 //
 // Errors: setup_error if an epoch has no batch, or if the world size does not divide the global batch.
 // Threads: immutable; any thread may call any member.
@@ -53,8 +53,8 @@ struct exact_order_options {
   std::size_t lanes = 0;          ///< number of lanes; 0 for automatic_lanes()
   std::size_t global_batch = 1;   ///< rows of a batch over all ranks
   bool drop_last = true;          ///< drops the samples of an exact pass that do not fill a batch
-  /// Whether each pass is a uniform permutation if the window covers the data set. If false, samples are shuffled
-  /// inside lanes even then, as resume points of version 1 require.
+  /// If true, and if the window covers the data set, each pass is a uniform permutation. If false, samples are always
+  /// shuffled inside lanes. Resume points of version 1 require false.
   bool permutes = true;
   std::uint64_t epoch_batches = exact_pass;   ///< exact_pass, endless, or a number of batches
 };
@@ -72,8 +72,8 @@ struct ordered_sample {
 /// small data set and for a wide window.
 std::size_t automatic_lanes(const exact_order_options& o);
 
-/// Returns a warning if the window has less than 2 samples for each of `lanes` lanes, or an empty string. `remedy` is
-/// the last sentence of the warning.
+/// If the window has less than 2 samples for each of `lanes` lanes, returns a warning that ends with the sentence
+/// `remedy`. Otherwise returns an empty string.
 std::string narrow_window_notice(std::size_t window, std::size_t lanes, std::string_view remedy);
 /// Returns the remedy for narrow_window_notice(). `older_order` is true if a resume point of version 1, and not the
 /// user, determines the lanes.
@@ -99,7 +99,7 @@ class exact_order {
   /// Returns the window of one lane in samples: a sample moves by less than this number of places in its lane. If each
   /// pass is a uniform permutation, returns the length of the pass.
   double lane_window() const noexcept;
-  /// Returns a warning if the window is too small for the number of lanes, or an empty string.
+  /// If the window is too small for the number of lanes, returns a warning. Otherwise returns an empty string.
   std::string window_notice() const;
   /// Returns whether an epoch is an exact pass.
   bool exact() const noexcept { return options_.epoch_batches == options::exact_pass; }
@@ -118,15 +118,15 @@ class exact_order {
   std::uint64_t positions() const noexcept;
   /// Returns the number of batches in an epoch, including a short last batch.
   std::uint64_t batches() const noexcept;
-  /// Returns the number of rows that one rank delivers in this batch of an epoch.
+  /// Returns the number of rows that one rank delivers in batch `batch` of an epoch.
   std::size_t rows(std::uint64_t batch, const world& mine) const noexcept;
-  /// Returns the number of positions of one rank among `positions` consecutive positions from the start of a batch.
+  /// Returns how many numbers p below `positions` satisfy p mod R = r, where r is the rank and R the number of ranks.
   static std::uint64_t share(std::uint64_t positions, const world& mine) noexcept;
 
   /// Throws setup_error if the world is invalid, or its size does not divide the global batch.
   void check(const world& r) const;
 
-  /// The pass that contains a position, and the position's ordinal (number in the order) in that pass.
+  /// A position as a pass and an ordinal (number in the order) in this pass.
   struct spot {
     std::uint64_t pass = 0, number = 0;
   };

@@ -36,7 +36,8 @@ class lane_cursor {
   /// epoch.
   explicit lane_cursor(const exact_order& plan, const options& o = {});
 
-  /// Moves to the rank's first position at or after `position`. Throws setup_error after the end of the epoch.
+  /// Moves to the rank's first position at or after `position`. Throws setup_error if `position` is after the end of
+  /// the epoch.
   void move_to(std::uint64_t epoch, std::uint64_t position);
 
   /// Returns the current epoch.

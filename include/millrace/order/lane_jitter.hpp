@@ -3,12 +3,12 @@
 //
 //   const std::uint64_t window = mr::detail::lane_jitter::places(170);
 //   mr::detail::lane_jitter order({.seed = 7, .pass = 2, .lane = 5, .length = 26'669, .window = window});
-//   order.at(1'000);   // the index in the lane, before the shuffle, of the sample with ordinal 1,000
-//   mr::detail::lane_walk walk(order, 1'000);       // the same for ordinals 1,000, 1,001, ...
+//   order.at(1'000);   // for ordinal 1,000: the sample's index in the lane before the shuffle
+//   mr::detail::lane_walk walk(order, 1'000);       // iterates over the ordinals 1,000, 1,001, ...
 //   walk.next();
 //
-// Sample i of a lane gets the key i + U * w. U is a random number in [0, 1) of (seed, pass, lane, i), and w is the
-// window. Samples are sorted by key, and samples with equal keys by i. Therefore each sample moves by less than w
+// Sample i of a lane gets the key i + U * w. U is a random number in [0, 1) that depends on seed, pass, lane and i. The
+// window is w. Samples are sorted by key, and samples with equal keys by i. Therefore each sample moves by less than w
 // places.
 // Cost: a walk stores about w samples at its start, and about w / 2 samples later. at() costs O(w). A window of at most
 // one sample changes nothing.

@@ -6,7 +6,7 @@
 //
 // Works like lane_cursor, and has one lane_cursor for each source. A mix_cursor walks all positions, and skips those of
 // other ranks. The member `pass` of a sample counts the passes of the sample's source.
-// Errors: as lane_cursor. Threads: not thread-safe. Lifetime: the mix_plan must outlive the cursor.
+// Errors: the errors of lane_cursor. Threads: not thread-safe. Lifetime: the mix_plan must outlive the cursor.
 #pragma once
 
 #include <millrace/order/lane_cursor.hpp>
@@ -27,7 +27,8 @@ class mix_cursor {
     move_to(o.epoch, o.position);
   }
 
-  /// Moves to the rank's first position at or after `position`. Throws setup_error after the end of the epoch.
+  /// Moves to the rank's first position at or after `position`. Throws setup_error if `position` is after the end of
+  /// the epoch.
   void move_to(std::uint64_t epoch, std::uint64_t position) {
     const std::vector<std::uint64_t> counts = plan_->counts_before(epoch, position);
     for (std::size_t i = 0; i < sources_.size(); ++i) sources_[i].move_to(0, counts[i]);
@@ -82,7 +83,7 @@ class mix_cursor {
   world world_;
   std::vector<lane_cursor> sources_;
   std::uint64_t epoch_ = 0, position_ = 0;
-  // next position of the walk: in the epoch, and as a result of mix_plan::ordinal_of()
+  // next position of the walk in the epoch, and the result of mix_plan::ordinal_of() for this position
   std::uint64_t walked_ = 0, ordinal_ = 0;
   mix_plan::phase phase_;
   std::uint64_t in_period_ = 0, phase_left_ = 0;

@@ -4,12 +4,12 @@
 //   mr::detail::mix_pattern pattern({7, 3});           // source 0 gets seven of ten positions, source 1 gets three
 //   pattern.source_at(1'000'003);   // the source of position 1,000,003: a pure function of the position
 //   pattern.counts_before(1'000'003);                  // for each source, the number of its positions below 1,000,003
-//   pattern.positions_of({7, 300'000});   // for each source, the position of its sample with this number, from 0
+//   pattern.positions_of({7, 300'000});   // positions of sample 7 of source 0, and of sample 300,000 of source 1
 //   mr::detail::mix_pattern::shares_of({0.7, 0.3});    // {7, 3}
 //
-// Shares are integers. The pattern repeats after a number of positions that is the sum of the shares, and is the same
-// on every machine. Among the first n positions, a source has n * share / sum positions, with an error below 1. Among
-// any n consecutive positions, the error is at most 1 with two sources, and below 2 with more.
+// Shares are integers. The period of the pattern is the sum of the shares. The pattern is the same on every machine.
+// Among the first n positions, a source has n * share / sum positions, with an error below 1. Among any n consecutive
+// positions, the error is at most 1 with two sources, and below 2 with more sources.
 // Source: R. Tijdeman, The chairman assignment problem, Discrete Mathematics 32 (1980).
 // Cost: 2 bytes for each position of the period. source_at() reads one element of a table. The other members scan a
 // period.
@@ -75,8 +75,8 @@ class mix_pattern {
   std::vector<std::uint64_t> positions_of(const std::vector<std::uint64_t>& numbers) const;
 
   /// Returns the integers with the smallest sum whose proportions match the weights to within one millionth. If no sum
-  /// up to longest_period is sufficient, rounds the shares to the sum longest_period. Throws setup_error if `weights`
-  /// is empty, a weight is not above 0, or a share is below 1 / longest_period.
+  /// up to longest_period is sufficient, rounds the shares so that their sum is longest_period. Throws setup_error if
+  /// `weights` is empty, a weight is not above 0, or a share is below 1 / longest_period.
   static std::vector<std::uint64_t> shares_of(const std::vector<double>& weights);
   /// Throws setup_error if a weight is not above 0, or not finite.
   static void check_weight(double weight);

@@ -20,7 +20,7 @@
 // last batch of an epoch is dropped or short, as in exact_order. Rank r of R ranks has the positions p with
 // p mod R = r. The order is the same for every R.
 // Cost: every rank walks all positions, including those of other ranks.
-// Errors: setup_error for a source without samples, and if an epoch has no batch.
+// Errors: setup_error if a source has no sample, or if an epoch has no batch.
 // Threads: immutable; any thread may call any member.
 #pragma once
 
@@ -34,7 +34,7 @@ struct mix_plan_options {
   std::vector<mix_source_spec> sources{};
   exhausted on_exhausted = exhausted::stop;
   std::size_t lanes = 0;          ///< lanes of each source; 0 for automatic_lanes() of that source
-  bool permutes = true;           ///< whether a window that covers a source permutes it uniformly
+  bool permutes = true;           ///< if true, a window that covers a source permutes the source uniformly
   std::size_t global_batch = 1;   ///< rows of a batch over all ranks
   bool drop_last = true;          ///< whether to drop a short last batch; only with stop and reweight
   std::uint64_t epoch_batches = exact_order_options::exact_pass;   ///< a number or endless; used only with repeat
@@ -63,15 +63,15 @@ class mix_plan {
   std::vector<std::uint64_t> shares() const {
     return phases_.empty() ? std::vector<std::uint64_t>{} : phases_.front().pattern.shares();
   }
-  /// Returns the sum of the shuffle windows of all sources, in samples. 0: no source is shuffled.
+  /// Returns the sum of the shuffle windows of all sources, in samples. Returns 0 if no source is shuffled.
   std::uint64_t window() const noexcept;
   /// Returns exact_order::window_notice() of the first source with such a warning; empty if all windows are wide
   /// enough.
   std::string window_notice() const;
-  /// Returns the number of shards in all earlier sources.
+  /// Returns the number of shards in all sources before `source`.
   std::uint64_t first_shard(std::size_t source) const noexcept { return first_shards_[source]; }
   /// Returns the source that determines the length of an epoch. With stop, this is the first source that runs out. With
-  /// reweight, it is the last. With repeat, it is the source with the longest pass.
+  /// reweight, it is the last source that runs out. With repeat, it is the source with the longest pass.
   std::size_t measure() const noexcept { return measure_; }
 
   /// Returns the number of positions in an epoch.
@@ -79,7 +79,7 @@ class mix_plan {
   /// Returns the number of batches in an epoch, including a short last batch.
   std::uint64_t batches() const noexcept;
 
-  /// Returns the number of rows that one rank delivers in this batch of an epoch.
+  /// Returns the number of rows that one rank delivers in batch `batch` of an epoch.
   std::size_t rows(std::uint64_t batch, const world& mine) const noexcept;
   /// Returns the number of samples that drop_last drops at the end of an epoch, because they do not fill a batch.
   std::uint64_t dropped_per_pass() const noexcept { return dropped_; }
@@ -87,13 +87,13 @@ class mix_plan {
   /// Throws setup_error if the world is invalid, or its size does not divide the global batch.
   void check(const world& r) const;
 
-  /// An interval of positions with one pattern. With stop and reweight, it ends where a source runs out, and positions
-  /// count from the start of the epoch. With repeat, positions count from the start of the run.
+  /// An interval of positions with one pattern. With stop and reweight, an interval ends where a source runs out, and
+  /// positions count from the start of the epoch. With repeat, positions count from the start of the run.
   using phase = std::shared_ptr<const mix_phase>;
   /// Returns the phase that contains `at`, a result of ordinal_of(). The last phase has no end.
   phase phase_at(std::uint64_t at) const;
   /// Converts a position to the argument of phase_at(): the position in the epoch or, with repeat, in the run. Throws
-  /// setup_error after the end of the epoch.
+  /// setup_error if `position` is after the end of the epoch.
   std::uint64_t ordinal_of(std::uint64_t epoch, std::uint64_t position) const;
 
   /// Returns, for each source, the number of its samples before this position of the run. `position` may be the end of
@@ -124,8 +124,8 @@ class mix_plan {
 
   /// Returns, for each source, the number of positions from the start of phase `p` until the source runs out.
   std::vector<std::uint64_t> ends_of(const mix_phase& p) const;
-  /// Returns the source of phase `p` that runs out first, among those with a share above 0. Also returns the number of
-  /// positions until then.
+  /// Considers the sources of phase `p` with a share above 0. Returns the source that runs out first, and the number of
+  /// positions until that event.
   std::pair<std::size_t, std::uint64_t> first_exhausted(const mix_phase& p) const;
   void compute_phases(std::vector<std::uint64_t> shares);
   void set_length();

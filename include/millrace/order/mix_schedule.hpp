@@ -7,18 +7,18 @@
 //   schedule->counts_of({.rank = 1, .size = 4}, 0, 70'000);     // for each source, the samples of this rank
 //
 // Blocks: the positions are divided into blocks, usually of 256 positions. A block also ends at each point of steps()
-// and linear() (functions that define changing weights). Weights are evaluated once per block: a linear weight by its
-// mean, a function at the first position of the block.
+// and linear() (functions that define changing weights). Weights are evaluated once per block. A block uses the mean of
+// a linear weight. A function is called for the first position of the block.
 //
 // Shares: the lag of a source is its expected number of samples minus its actual number. In each block, each source
 // gets as many positions as the integer part of its lag. The sources with the largest fractions get the remaining
 // positions. A mix_pattern (mix_pattern.hpp) distributes the samples inside the block. All numbers are integers; every
 // machine computes the same result. A resume needs no state.
 //
-// Positions are counted from the start of the run. With the rules stop and reweight (flow/exhausted.hpp), they are
-// counted from the start of the epoch. A block then also ends where a source has no more samples.
-// Accuracy: at the end of a block, a source is less than one sample early. It is less than one sample late with two
-// sources, and at most 1 + ln(sources) samples late with more.
+// Positions are counted from the start of the run. With the rules stop and reweight (flow/exhausted.hpp), positions are
+// counted from the start of the epoch, and a block also ends where a source has no more samples.
+// Accuracy: at the end of a block, a source has less than one sample too many. With two sources, each source lacks less
+// than one sample. With more sources, each source lacks at most 1 + ln(sources) samples.
 // Cost: a resume walks over all earlier blocks, at about 30 ns per source and block. Memory: 4 MiB for checkpoints of
 // the walk.
 // Errors: setup_error for invalid weights, and for weights that are all 0 at a position. setup_error if weights change
@@ -48,18 +48,19 @@ struct mix_phase {
 /// The source of each position, computed block by block.
 class mix_schedule {
  public:
-  /// Up to this number of sources with constant weights, no schedule is necessary.
+  /// The maximum number of sources with constant weights that need no schedule.
   static constexpr std::size_t pattern_sources = 64;
 
-  /// Returns the schedule of a mix, or null if a mix_pattern suffices. `samples` are the numbers of samples in a pass
-  /// of each source. If they are empty (unknown), constant weights need no schedule.
+  /// Returns the schedule of a mix, or null if a mix_pattern suffices. `samples` has the number of samples in a pass of
+  /// each source. If `samples` is empty, because the numbers are unknown, constant weights need no schedule.
   static std::shared_ptr<const mix_schedule> of(const mix_rule& rule, std::vector<std::uint64_t> samples);
-  /// If a mix_pattern suffices, returns the shares, and throws the errors of mix_pattern::shares_of(). Otherwise
-  /// returns a hash of each source's weight, and throws setup_error for a constant weight that is not above 0.
+  /// Returns numbers that identify the weights. If a mix_pattern suffices, they are the result of
+  /// mix_pattern::shares_of(). Otherwise, each number is a hash of a source's weight. Throws setup_error for invalid
+  /// weights.
   static std::vector<std::uint64_t> weight_keys(const std::vector<mix_source_spec>& sources);
 
-  /// `samples`: number of samples in a pass of each source; with stop and reweight, a source delivers no more than
-  /// these.
+  /// `samples` has the number of samples in a pass of each source. With stop and reweight, a source delivers at most
+  /// one pass.
   mix_schedule(const mix_rule& rule, std::vector<std::uint64_t> samples);
 
   /// Returns the block that contains a position.
@@ -69,8 +70,8 @@ class mix_schedule {
   /// continues the interval of the previous call computes only the new positions.
   std::vector<std::uint64_t> counts_of(const world& mine, std::uint64_t begin, std::uint64_t end) const;
 
-  /// Returns the source that completes its first pass last (with stop: first), and the number of positions until then.
-  /// Throws setup_error if this requires more than 2^32 positions.
+  /// Returns the last source that completes its first pass, and the number of positions until that event. With stop,
+  /// returns the first source instead. Throws setup_error if this requires more than 2^32 positions.
   std::pair<std::size_t, std::uint64_t> first_pass() const;
 
  private:

@@ -23,7 +23,7 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-// A uniform permutation of the samples of one pass. It is the order if the shuffle window covers the data set.
+// A uniform permutation of the samples of one pass. A pass has this order if the shuffle window covers the data set.
 // Method: Fisher-Yates with counter-based random numbers of (seed, pass).
 // Cost: 4 bytes for each sample, or 8 bytes for 2^32 samples or more. The construction needs 2 ns per sample if these
 // bytes fit in the cache, and up to 20 ns otherwise. A lookup reads one element.
@@ -40,7 +40,8 @@ class pass_permutation {
   pass_permutation() = default;
   explicit pass_permutation(const options& o);
 
-  /// Returns the index before the shuffle of the sample with this ordinal (number in the order, below the length).
+  /// Returns the index that a sample has before the shuffle. `ordinal` is the number of the sample in the order. It
+  /// must be below the length.
   std::uint64_t operator[](std::uint64_t ordinal) const noexcept {
     return wide_.empty() ? narrow_[ordinal] : wide_[ordinal];
   }
@@ -77,8 +78,8 @@ class pass_layout {
     return find_from(nearby, number);
   }
 
-  /// Returns the same as find(). Faster if the caller passes the same `nearby` variable (initially 0) for increasing
-  /// numbers.
+  /// Returns the result of find(). This function is faster for increasing numbers. Initialize a variable `nearby` to 0,
+  /// and pass the variable to all calls.
   located_sample find_from(std::size_t& nearby, std::uint64_t number) const noexcept {
     const std::uint64_t ordinal = number < dropped_at_ ? number : number + dropped_;
     if (ordinal < starts_[nearby] || ordinal >= starts_[nearby + 1]) {

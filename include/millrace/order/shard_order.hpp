@@ -8,8 +8,8 @@
 // sequence. A sliding jitter moves each sample by less than `window` places, and buffers about half a window of
 // samples. If an epoch has at most `window` samples, its order is a uniform permutation instead. Without a shuffle, the
 // order is the order of the user's list.
-// The length of the first epoch is unknown. Therefore the jitter withholds all samples until more than a window has
-// arrived, or the epoch has ended. If all epochs have the same samples, later epochs withhold no samples.
+// The length of the first epoch is unknown. Therefore the jitter withholds all samples until more than `window` samples
+// have arrived, or the epoch has ended. If all epochs have the same samples, later epochs withhold no samples.
 // Errors: setup_error from end_epoch(). Threads: a shard_order is immutable; a jitter_order is not thread-safe.
 #pragma once
 
@@ -45,8 +45,8 @@ class shard_order {
   /// Returns the options.
   const options& settings() const noexcept { return options_; }
 
-  /// Returns the lowest index in the sequence whose sample may have this ordinal (place after the shuffle) or a later
-  /// one.
+  /// Returns the lowest index in the sequence at which a sample may have this ordinal (place after the shuffle) or a
+  /// later ordinal.
   std::uint64_t first_needed_for(std::uint64_t ordinal) const noexcept;
 
   /// Returns whether each epoch reads all shards as listed. In this case, callers do not need shards_of().
@@ -122,8 +122,8 @@ class jitter_order {
     if (withholds_) permute();
     else if (released_ && length_ <= plan_->settings().window) throw released_error();
   }
-  /// Prepares for the sequence of the next epoch. `without`: number of samples that are missing at its start. Requires
-  /// empty().
+  /// Prepares for the sequence of the next epoch. `without` is the number of samples that are missing at the start of
+  /// the sequence. Requires empty().
   void begin_epoch(std::uint64_t without = 0) noexcept {
     ended_ = released_ = false;
     // If the first samples of an epoch are missing, the epoch has more than a window of samples.
@@ -182,7 +182,7 @@ class jitter_order {
   std::uint64_t length_ = 0;   // number of samples of the last completed epoch
   std::uint64_t epoch_ = 0;
   bool ended_ = false;
-  bool withholds_ = false;   // no sample is ready until more than a window has arrived or the epoch has ended
+  bool withholds_ = false;   // true while all samples are withheld
   bool released_ = false;    // release() ended the withholding, because memory was short
 };
 

@@ -2,12 +2,12 @@
 //
 //   mr::detail::shuffle_forecast forecast(order);
 //   forecast.share();               // 0.031: on average, 8 of the 256 rows of a batch are from the same shard
-//   forecast.ideal_share();         // 0.014: the same if the complete data set is shuffled uniformly
+//   forecast.ideal_share();         // 0.014: the share if the complete data set is shuffled uniformly
 //   forecast.window_within(0.10);   // the window whose share exceeds the ideal share by at most 10 %
 //
 // Without a world, a batch is the global batch (the rows of all ranks). With a world, a batch is the rows of one rank.
 // Shares are means over batches, from 0 to 1. A window that covers the data set is a complete shuffle.
-// Both shares are estimates from random samples of the first passes, with an error of about 3 %. The random numbers are
+// Both shares are statistical estimates over the first passes, with an error of about 3 %. The random numbers are
 // fixed: the same settings produce the same estimates.
 // Cost: about 10 ms for one estimate. window_within() computes 20 estimates. Errors: the constructor throws setup_error
 // for a world size that does not divide the global batch. Threads: immutable; starts no threads. Lifetime: the
@@ -55,13 +55,12 @@ class shuffle_forecast {
   double share(std::size_t window) const { return share_of(plan_->with_window(window)); }
 
   /// Returns the smallest window, with a tolerance of 5 %, whose share is at most (1 + excess) times the ideal share.
-  /// Returns nothing if no window achieves this, which is possible only in the order of an old resume point (version
-  /// 1).
+  /// Returns nothing if no such window exists. This is possible only in the order of an old resume point (version 1).
   std::optional<std::size_t> window_within(double excess) const;
 
  private:
   static constexpr std::size_t draws = 100'000;        // random samples for one estimate
-  static constexpr std::size_t max_places = 500'000;   // shards in all layouts together
+  static constexpr std::size_t max_places = 500'000;   // maximum number of shards in all layouts
 
   std::vector<std::size_t> as_listed() const;
   static rng stream(std::size_t round, std::uint64_t purpose) noexcept;
@@ -69,7 +68,8 @@ class shuffle_forecast {
   double share_of(const exact_order& plan) const { return plan.permutes() ? ideal_share() : mean_share(plan); }
   double mean_share(const exact_order& plan) const;
 
-  /// The rows of a batch that one rank has in one lane: the ordinals ordinal, ordinal + step, ... (`rows` numbers).
+  /// The rows of a batch that belong to one rank and one lane. The ordinals of these rows are ordinal, ordinal + step,
+  /// and so on.
   struct block {
     std::uint64_t pass, lane, ordinal, rows, step;
   };
@@ -80,7 +80,7 @@ class shuffle_forecast {
     const auto all = static_cast<double>(length);
     const double window = plan.lane_window();
     if (std::min(window, all) <= 4 * static_cast<double>(s.rows * s.step)) {
-      // With few candidates, the random choices would not be independent. The exact order is then cheap.
+      // With few candidates, random choices would not be independent, and the exact order is cheap.
       lane_walk walk(plan.lane_of(s.pass, s.lane), s.ordinal);
       for (std::uint64_t i = 0; i < s.rows; ++i) {
         while (walk.ordinal() < s.ordinal + i * s.step) static_cast<void>(walk.next());

@@ -5,7 +5,7 @@
 //   auto f = live.statistics();           // session::shuffle_quality() also fills in expected_share and ideal_share
 //   f.share;                           // the share of a batch's most frequent shard, averaged over batches
 //   f.neighbor_distance;              // mean number of positions between two samples that were adjacent in their shard
-//   f.ideal_neighbor_distance;        // the same if the complete data set is shuffled uniformly
+//   f.ideal_neighbor_distance;        // the distance after a uniform shuffle of the complete data set
 //
 // order/shuffle_forecast.hpp explains shares. The distance of neighbors matters, because neighbors in a shard are often
 // similar, such as the frames of a video. The mean distance is about a third of the window. In each pass, the object
@@ -27,7 +27,7 @@ class shuffle_quality {
  public:
   explicit shuffle_quality(const exact_order& plan, const world& mine = {});
 
-  /// Observes the next sample of the rank. Called in the order of positions.
+  /// Observes the next sample of the rank. Call it in the order of positions.
   void add(const ordered_sample& s);
 
   /// Returns the statistics of the samples so far.

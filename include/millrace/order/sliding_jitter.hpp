@@ -28,7 +28,7 @@ class sliding_jitter {
  public:
   /// Returns whether pop() returns `a` after `b`.
   static bool sorts_after(const Entry& a, const Entry& b) noexcept {
-    return (a.key > b.key) | ((a.key == b.key) & (a.index > b.index));   // no branches, which are hard to predict
+    return (a.key > b.key) | ((a.key == b.key) & (a.index > b.index));   // avoids branches, which are hard to predict
   }
 
   /// Starts with an empty queue, after the first `arrived` entries have arrived and left.
@@ -36,7 +36,7 @@ class sliding_jitter {
     arrived_ = arrived;
     waiting_.clear();
   }
-  /// Starts after the first `arrived` entries have arrived. Those in `waiting` have not left yet.
+  /// Starts after the first `arrived` entries have arrived. The entries in `waiting` have not left yet.
   void start(std::uint64_t arrived, std::vector<Entry> waiting) {
     arrived_ = arrived;
     waiting_ = std::move(waiting);

@@ -82,8 +82,7 @@ class columns : public column_places<member_type<Members>...> {
   std::unique_ptr<batch_lists> new_lists() const {
     return std::unique_ptr<batch_lists>(new batch_lists{{places_of_lists<Members>()...}});
   }
-  /// Chooses the places of consecutive rows, beginning with row `first`. A null pointer stands for a row without an
-  /// item.
+  /// Chooses the places of consecutive rows, beginning with row `first`. A null pointer means a row without an item.
   void place_lists(std::span<const item* const> items, std::size_t first, batch_lists& lists) const noexcept {
     (add_lengths<Members>(items, first, lists[index_of<Members>]), ...);
   }

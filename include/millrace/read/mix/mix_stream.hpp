@@ -1,4 +1,4 @@
-// Reads one source of a mix without an index. Delivers the samples of the source in its order, pass after pass.
+// Reads one source of a mix without an index. Delivers the samples in the order of the source, pass after pass.
 //
 //   mr::detail::mix_stream<mr::detail::shards_source> one(source, {.seed = 7, .window = 8192});
 //   one.begin_pass(3);

@@ -5,9 +5,9 @@
 //   while (auto item = reader.next()) use(item->number(), item->value);      // number of the source, and its item
 //
 // order/mix_plan.hpp describes the shares, and the end of a source. With `repeat`, the first epoch ends when every
-// source has run out at least once. All later epochs have the same number of samples. Each source is shuffled as with a
-// shuffle() directly after it. One thread reads all sources, one shard of each source at a time. A run begins with pass
-// 0.
+// source has run out at least once. All later epochs have the same number of samples. Each source is shuffled in the
+// same way as by a shuffle() stage directly after the source. One thread reads all sources, one shard of each source at
+// a time. A run begins with pass 0.
 // Errors: the errors of the sources, with the name of the shard added. setup_error for a source without samples, and
 // for windows that need more than a quarter of the memory. Threads: as for any source.
 #pragma once
@@ -64,7 +64,7 @@ struct stream_list {
   static constexpr bool watched = watchable_source<Source>;
   static constexpr bool of_records = std::is_same_v<typename Source::item, record>;
   using item = std::conditional_t<of_records, mixed_record, listed_item<typename Source::item>>;
-  static constexpr std::size_t most = 256;   // each source may keep a file open
+  static constexpr std::size_t most = 256;   // maximum, because each source may keep a file open
 
   template <class OptionsFor>
   stream_list(const OptionsFor& options_for, const std::vector<Source>& sources) {
@@ -261,7 +261,7 @@ class mix_streams {
     mix_rule rule;
     std::shared_ptr<read_meter> reads = watched ? std::make_shared<read_meter>() : nullptr;
     std::string name;
-    std::vector<std::uint64_t> shares, left;   // left: as shares, with 0 for each source that has run out
+    std::vector<std::uint64_t> shares, left;   // left: the shares, with 0 for each source that has run out
     mix_pattern pattern{{1}};
     std::shared_ptr<const mix_schedule> schedule;   // null if the weights are constant
     std::shared_ptr<const mix_phase> phase;

@@ -2,14 +2,14 @@
 //
 //   mr::detail::mixed_data data({a, b}, {.sources = {{.weight = 0.7}, {.weight = 0.3}},
 //                                        .on_exhausted = mr::exhausted::repeat});
-//   data.read(samples, records, failure);      // as shard_data::read()
+//   data.read(samples, records, failure);      // works like shard_data::read()
 //   records[0].source;                        // number of the record's source
 //   data.fingerprint();                       // upper half: hash of the data sets; lower half: hash of the rule
 //
 // The shards of all sources are numbered in one sequence, source after source.
-// Errors: the errors of shard_data. setup_error for a resume point with other sources, weights or mr::exhausted; the
-// message states which of them differ. Threads: any number of threads may call read() at the same time. Everything else
-// is immutable.
+// Errors: the errors of shard_data. setup_error if the sources, the weights or on_exhausted differ from the resume
+// point. The message names the differences. Threads: any number of threads may call read() at the same time. Everything
+// else is immutable.
 #pragma once
 
 #include <millrace/io/index/set/shard_sets.hpp>
@@ -57,7 +57,7 @@ class mixed_data : public shard_sets {
   /// Throws setup_error if the fingerprint `then` of a resume point belongs to other sources or another rule.
   void check_same(std::uint64_t then) const;
 
-  /// Reads samples[i] into records[i]. Returns the number of records before the first error. In case of an error, sets
+  /// Reads samples[i] into records[i]. Returns the number of records before the first error. Stores this error in
   /// `failure`.
   std::size_t read(std::span<const located_sample> samples, std::span<mixed_record> records,
                    std::exception_ptr& failure);
@@ -85,7 +85,7 @@ class mixed_data : public shard_sets {
   std::uint64_t fingerprint_ = 0;
 };
 
-/// Returns the order of a mix. Each source is shuffled with its own seed. It is derived from the seed of the mix, the
+/// Returns the order of a mix. Each source is shuffled with a seed that is derived from the seed of the mix, the
 /// source's number and the source's seed.
 mix_plan plan_of(const mixed_data& data, const indexed_run_options& o);
 

@@ -1,7 +1,7 @@
 // The items of a mix (several sources by weight). Each item has the number of its source.
 //
 //   item.number();                              // number of the source, from 0
-//   auto image = std::move(item).alone<0>();    // moves out the item, whose source must have the number 0
+//   auto image = std::move(item).alone<0>();    // moves out the item; requires item.number() == 0
 //
 // If the items of all sources are records, the items of the mix are also records (mixed_record).
 // Threads: not synchronized.

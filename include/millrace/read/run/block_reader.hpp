@@ -38,7 +38,7 @@ class block_reader {
   }
 
  private:
-  static constexpr std::size_t prefetched = 16;   // distance in records to prefetch into the CPU's cache, for stamp()
+  static constexpr std::size_t prefetched = 16;   // stamp() prefetches the record that is this number of records ahead
 
   void read();
   /// Finds the next sample that cannot be read. Reads the sample of each empty record again, because the sample before

@@ -40,7 +40,8 @@ class delivery_account {
   explicit delivery_account(const options& o)
       : options_(o), epoch_(o.epoch), batch_(o.batch), delivered_(o.delivered), digest_(o.digest) {}
 
-  /// Adds the next batch. Throws conservation_error if its epoch is wrong, or if it ends an epoch with missing samples.
+  /// Adds the next batch. Throws conservation_error if the batch has the wrong epoch, or ends an epoch with missing
+  /// samples.
   void deliver(const ready_batch& b) {
     if (b.epoch != epoch_) throw violation("delivered");   // the epoch ended too early or too late
     delivered_ += b.rows - b.damaged.size();

@@ -71,7 +71,7 @@ class indexed_run final : public planned_run {
   /// Returns the stage that reads the samples in the order of the run. Only the type of the first argument is used.
   template <class Source>
   owner<read_stage> read(const Source&, shard_read_stage_options o, sample_sink<typename Data::item>& next);
-  /// Returns the maximum bytes of samples that are read early, together with their neighbors.
+  /// Returns the maximum memory for blocks of neighboring samples that are read before they are needed, in bytes.
   std::size_t held_bytes() const noexcept override { return held_bytes_; }
   /// Returns the origin of the sample at position `at` of epoch `epoch`. `at` counts the rows of all ranks.
   error_location locate(std::uint64_t epoch, std::uint64_t at) const override;
@@ -100,8 +100,8 @@ class indexed_run final : public planned_run {
   /// Returns warnings about the data set and the resume point.
   std::vector<notice> notices() const override;
 
-  /// Counts the next batch, and returns its origin. Throws conservation_error if its epoch is wrong, or if it ends an
-  /// epoch with missing samples.
+  /// Counts the next batch, and returns its origin. Throws conservation_error if the batch has the wrong epoch, or ends
+  /// an epoch with missing samples.
   batch_origin account_for(ready_batch& b) override;
   /// Call it after the last batch. Throws conservation_error if an epoch is incomplete.
   void finish() override { account_.finish(); }
@@ -157,7 +157,7 @@ class indexed_run final : public planned_run {
   const std::shared_ptr<Data> data_;
   const world world_;
   const plan_type plan_;
-  std::optional<position> smaller_{};   // the resume point of a run over fewer samples
+  std::optional<position> smaller_{};   // the resume point, if it is from a run over fewer samples
   const position start_;
   const source_type source_;
   const shard_order shards_;

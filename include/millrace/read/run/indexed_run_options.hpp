@@ -1,5 +1,5 @@
-// The options that a session passes to a source with an index, whose samples are known at the start
-// (sources/shards.hpp).
+// The options that a session passes to a source with an index (sources/shards.hpp). The samples of such a source are
+// known at the start.
 //
 //   auto run = source.plan({.seed = 7, .window = 8192, .rows = 256, .world = mine, .resume = text, .epochs = 90});
 //
@@ -32,8 +32,8 @@ struct indexed_run_options {
   bool drop_last = true;      ///< drops an incomplete last batch of an exact pass
   bool allow_empty = false;   ///< allows a last batch with fewer rows than there are ranks
   millrace::world world{};
-  /// Number of lanes (interleaved parts of the order). 0 selects the number in the resume point. In a new run, it
-  /// selects a number that depends on the data and the window.
+  /// Number of lanes (interleaved parts of the order). In a resumed run, 0 selects the number in the resume point. In a
+  /// new run, 0 selects a number that depends on the data and the window.
   std::size_t lanes = 0;
   bool tolerates_damage = false;   ///< whether the session has on_damage
   bool grown = false;              ///< accepts the resume point of a run over fewer samples

@@ -4,7 +4,7 @@
 //   auto reader = in.open(shard, epoch);
 //   while (auto record = reader.next()) {
 //     mr::detail::sample<mr::record> s{.item = std::move(record), .epoch = epoch};
-//     reader.stamp(s);                      // its identity
+//     reader.stamp(s);                      // stores the identity of the sample
 //     use(std::move(s));
 //   }
 //
@@ -199,7 +199,7 @@ MILLRACE_INLINE void indexed_source<Data, Plan>::shared::plan_next() {
 template <class Data, class Plan>
 MILLRACE_INLINE void indexed_source<Data, Plan>::shared::announce_shards(const ordered_sample& first) const {
   if constexpr (observes && requires { data->expect_shards(std::span<const std::size_t>()); }) {
-    // A uniform permutation needs each shard from the first sample to the last.
+    // A uniform permutation needs all shards during the complete pass.
     const bool by_lanes = plan.settings().shuffled && !plan.permutes();
     const std::uint64_t number = plan.permutes() ? 0 : plan.spot_of(first.epoch, first.position).number;
     const std::uint64_t lanes = by_lanes ? plan.settings().lanes : 1, done = number / lanes;

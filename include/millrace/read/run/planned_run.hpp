@@ -38,15 +38,15 @@ class planned_run {
   /// Returns the resume point for the beginning of the run, or "" without an index. Programs with the same order return
   /// the same text.
   virtual std::string order_text() const { return {}; }
-  /// Returns the size of the shuffle window in samples. About half of them are in memory at a time.
+  /// Returns the size of the shuffle window in samples. At a time, about half a window of samples is in memory.
   virtual std::size_t window() const noexcept { return 1; }
   /// Returns whether the run begins only when the complete shuffle window is in memory.
   virtual bool withholds() const noexcept { return false; }
   /// Returns whether the run continues in the order of resume points of versions 1, 4 and 5 (item/position.hpp).
   virtual bool keeps_older_order() const noexcept { return false; }
-  /// Returns the maximum bytes of samples that are read early, together with their neighbors.
+  /// Returns the maximum memory for blocks of neighboring samples that are read before they are needed, in bytes.
   virtual std::size_t held_bytes() const noexcept { return 0; }
-  /// Returns a description of the order for the end of the start line, or "".
+  /// Returns a description of the order, or "". It ends the line that the session reports at its start.
   virtual std::string describe() const { return {}; }
   /// Returns the notices of the start: warnings, and the point at which a resumed run continues.
   virtual std::vector<notice> notices() const { return {}; }

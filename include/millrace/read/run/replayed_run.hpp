@@ -7,8 +7,8 @@
 //   run.account_for(batch).next;       // the resume point after the batch; call it for each batch in order
 //
 // Without an index, the numbers of samples are unknown. Therefore the resume point contains a restart point: the point
-// in the source from which samples are read again (work/segment/replay_log.hpp). Rows that were already delivered are
-// then dropped. The stages of the flow determine the restart point:
+// in the source from which samples are read again (work/segment/replay_log.hpp). The resumed run drops rows that were
+// already delivered. The stages of the flow determine the restart point:
 // - With maps, filters and parallel expansions, the samples in the shuffle window are read again.
 // - With a stage that buffers items, the pass is read again from its beginning.
 // - If the flow can start only at the beginning of a run, the complete run is read again.
@@ -45,7 +45,7 @@ struct replayed_run_options {
   std::uint32_t times = 0;      ///< times_of(source), see data_identity.hpp
   std::size_t rows = 1;         ///< rows per batch on this rank
   bool drop_last = true;
-  bool grown = false;              ///< session_options::grown; an error if the data grew, because it needs an index
+  bool grown = false;              ///< session_options::grown; without an index, data that has grown is an error
   std::string resume{};            ///< text of the resume point; empty for a new run
   std::uint64_t first_epoch = 0;   ///< first epoch of a new run
   std::uint64_t epochs = 1, epoch_batches = 0;   ///< epoch_batches is 0 if an epoch is a pass
@@ -59,7 +59,7 @@ struct replayed_run_options {
   std::optional<std::size_t> stride{};
   bool buckets = false;   ///< whether a stage sets the number of rows of each batch (stages/bucket.hpp)
   millrace::world world{};
-  std::size_t max_lanes = 0;    ///< maximum number of lanes; 0 for one lane for each rank
+  std::size_t max_lanes = 0;    ///< maximum number of lanes; 0 means one lane per rank
   std::string why_streamed{};   ///< the reason why the source has no index; empty if there is nothing to report
 };
 
@@ -97,8 +97,8 @@ class replayed_run final : public planned_run {
   static options checked(options o);
   std::string resumed() const;
 
-  /// Returns the number of lanes: `max_lanes`, or by default the number of ranks; 1 if the run needs no lanes. The
-  /// number is reduced to a divisor if there are fewer shards.
+  /// Returns the number of lanes, or 1 if the run needs no lanes. The default of `max_lanes` is the number of ranks. If
+  /// there are fewer shards, the number of lanes is a divisor of `max_lanes`.
   static std::size_t lanes_of(const options& o);
   static std::uint64_t end_step(const options& o) noexcept;
   position start_of_run();
@@ -108,7 +108,7 @@ class replayed_run final : public planned_run {
   position after(const ready_batch& batch);
 
   const options options_;
-  const std::size_t lanes_;   // lanes of all ranks; 1: no lanes
+  const std::size_t lanes_;   // number of lanes of all ranks; 1 if the run has no lanes
   const shard_order order_;
   const replay_start from_;
   std::uint32_t resumed_times_ = 0;   // hash of the modification times in the resume point; 0 if unknown

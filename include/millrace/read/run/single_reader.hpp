@@ -6,7 +6,7 @@
 //
 // Each reader owns one `Data::access`, whose constructor receives the samples of the block.
 // Data::access::read(located_sample) returns an item, and checksum() returns the checksum of the last item.
-// Errors: next() throws the error of Data::access::read() for its sample. Threads: not thread-safe.
+// Errors: next() throws the errors of Data::access::read(). Threads: not thread-safe.
 #pragma once
 
 #include <millrace/base/digest.hpp>
@@ -27,8 +27,8 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 template <class Data>
 concept read_one_by_one = requires { typename Data::access; };
 
-/// Sets the identity of a sample. Returns whether the sample has an item to deliver. If its position is not below
-/// `positions`, the sample becomes a void row, which is not delivered (indexed_source.hpp).
+/// Sets the identity of a sample. Returns whether the sample has an item to deliver. A sample whose position is not
+/// below `positions` becomes a void row, which is not delivered (indexed_source.hpp).
 template <class Item>
 bool set_identity(sample<Item>& s, const ordered_sample& planned, std::uint64_t id, std::uint64_t positions) {
   s.pass = planned.pass;

@@ -12,7 +12,7 @@
 // have ended the pass. Each pass begins with the first lane.
 // At the end of a pass, the lanes already read the next pass. Each lane has at most 1 + 2 * threads / lanes open
 // shards. The limit of bytes that are read ahead is divided equally among the lanes. If the lane of the next sample has
-// no sample ready, it may exceed its part. Otherwise the run could stop.
+// no sample ready, this lane may exceed its part. Otherwise the run could stop.
 // Errors: an error of a lane replaces that lane's next sample. data_error after 100 passes without a sample.
 // Threads: `threads` I/O threads. With 0 threads, advance() reads on the calling thread. Reads block only these
 // threads.
@@ -34,9 +34,9 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 // A short queue of the next samples of a lane, between the lane's reorder_buffer and the merger of the lanes.
 //
 //   lane_queue<record> ready(8);
-//   reorder_buffer<shards_source> shards(order, options, ready);   // puts samples into it while ready.can_accept()
+//   reorder_buffer<shards_source> shards(order, options, ready);   // fills `ready` while ready.can_accept()
 //   if (!ready.empty()) next.put(ready.pop());                     // the merger; an empty queue may have an error()
-//   if (ready.at_pass_end()) ...  ready.begin_pass();                // no sample of the next pass enters before that
+//   if (ready.at_pass_end()) ...  ready.begin_pass();                // samples of the next pass may now enter
 //
 // Threads: one at a time, under the lock of the read stage.
 
@@ -114,9 +114,10 @@ class interleaved_read_stage final : public read_stage_base<Source> {
  public:
   using item = typename Source::item;
   using options = interleaved_read_stage_options;
-  /// Number of passes without a sample after which a source counts as empty.
+  /// If this number of consecutive passes has no sample, the source counts as empty.
   static constexpr std::uint64_t max_empty_passes = 100;
-  /// The same for a source whose passes all have the same samples. The first pass of a resumed run may be incomplete.
+  /// The number for a source whose passes all have the same samples. It is 2, because the first pass of a resumed run
+  /// may be incomplete.
   static constexpr std::uint64_t max_equal_empty_passes = 2;
 
   interleaved_read_stage(const Source& source, options o, sample_sink<item>& next);
@@ -153,8 +154,8 @@ class interleaved_read_stage final : public read_stage_base<Source> {
   bool needs_space() override { return !had_space_ || waits_for_bytes_; }
   void finish(std::exception_ptr error) override;
 
-  /// Returns the error `why` of the lane `of`. Converts the positions of samples that may be wrong to rows of this
-  /// rank.
+  /// Returns `why`, an error of the lane `of`. If `why` names samples that may be wrong, converts their positions to
+  /// rows of this rank.
   std::exception_ptr in_rows_of_rank(std::exception_ptr why, const lane& of) const;
   void begin_pass();
   shard* idle_shard_of(lane& l);
@@ -166,7 +167,7 @@ class interleaved_read_stage final : public read_stage_base<Source> {
   std::uint64_t ordinal_;              // number of samples of this rank before the next sample
   std::uint64_t empty_passes_ = 0;     // number of passes without a sample since the last sample
   bool finished_ = false;
-  bool had_space_ = true;          // whether the last pass_on() found space
+  bool had_space_ = true;          // true if the last pass_on() found space
   bool waits_for_bytes_ = false;   // a lane has reached its part of the limit of bytes that are read ahead
 };
 

@@ -7,10 +7,9 @@
 //   at.counted;             // number of shards that were read completely to count their samples
 //
 // `ordinal` is the number of samples that this rank has already delivered. For each lane, the function determines the
-// number of delivered samples, the current pass, and the shard of the next sample. For this, several threads count the
-// samples of shards by reading them. They read each shard at most once, and only the necessary shards. If the type of
-// the source does not declare same_every_pass (flow/stage.hpp), they read the shards of all passes since the beginning
-// of the run.
+// number of delivered samples, the current pass, and the shard of the next sample. Several threads read shards to count
+// their samples. The threads read only the necessary shards, each at most once. If the type of the source does not
+// declare same_every_pass (flow/stage.hpp), the threads read the shards of all passes since the beginning of the run.
 // Errors: the errors of the source, with the name of the shard added; data_error if the shards of this rank have no
 // sample. Threads: the calling thread, and up to `threads` - 1 more threads, which end before the call returns.
 #pragma once
@@ -37,7 +36,7 @@ struct lane_starts_options {
   millrace::world world{};
   std::uint64_t ordinal = 0;   ///< number of samples of this rank before the next sample
   unsigned threads = 1;
-  /// Whether the run continues after damaged shards; their readable samples then count.
+  /// If true, the run continues after damaged shards, and their readable samples count.
   bool tolerates_damage = false;
 };
 
@@ -133,8 +132,8 @@ MILLRACE_RARE lane_starts find_lane_starts(const Source& source, const lane_star
     at.order = o.order;
     at.order.lane = o.world.rank + i * o.world.size;
     at.order.lanes = o.lanes;
-    // Rounded up. A window of all samples then contains all samples of each lane, if the lanes have equal numbers of
-    // samples.
+    // Rounded up, so that a window of all samples contains all samples of each lane, if all lanes have the same number
+    // of samples.
     const std::size_t all = o.order.window + (o.order.permutes ? o.lanes - 1 : 0);
     at.order.window = std::max<std::size_t>(1, all / o.lanes);
   }

@@ -4,10 +4,9 @@
 //   if (auto end = lost.accept(error)) std::rethrow_exception(end);   // called by a reader; null: the run continues
 //   for (const std::exception_ptr& why : lost.take_new()) record(why);  // called by the trainer
 //
-// This class is used if the number of samples in the shard is unknown. The missing samples are then omitted from the
-// pass.
-// Errors: accept() returns the error that ends the run, if it is not damage or if too many shards are lost. Threads:
-// thread-safe.
+// This class is used if the number of samples in the shard is unknown. The pass omits the missing samples.
+// Errors: accept() returns the error that ends the run. This is an error that is not damage, or the error for too many
+// lost shards. Threads: thread-safe.
 #pragma once
 
 #include <millrace/base/error.hpp>

@@ -34,9 +34,9 @@
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 // Decides when a reader passes a chunk of samples to the workers before the chunk is full.
-// If the workers are idle and a read is slow, they get its samples early. If the workers are busy, they get full
-// chunks, or a quarter of a chunk if the read is slow. The clock is checked only after 1, 4, 16 and 64 samples. Cost:
-// one comparison for most samples.
+// If the workers are idle, the reader passes on the samples of a slow read early. If the workers are busy, the reader
+// passes on full chunks, or a quarter of a chunk if the read is slow. The clock is checked only after 1, 4, 16 and 64
+// samples. Cost: one comparison for most samples.
 
 /// The time since a chunk began, and its number of samples.
 class chunk_clock {
@@ -81,8 +81,8 @@ class read_stage : public pipeline_node {
   virtual std::size_t read_ahead_limit_bytes() const noexcept = 0;
   /// Registers the table that receives the name of each sample. Call it before start(), if batches have keys.
   virtual void name_samples(std::shared_ptr<sample_names> names) = 0;
-  /// Requests that the stage passes on a damaged sample, instead of an error, if a sample cannot be read and the source
-  /// can continue. Call it before start().
+  /// Lets the stage continue after unreadable samples, if the source can continue. The stage passes on a damaged
+  /// sample instead of an error. Call it before start().
   virtual void continue_after_damage() = 0;
 
   /// Returns the error that ends the run, with additional information from the source about its cause.
@@ -184,8 +184,8 @@ class read_stage_base : public read_stage, public space_listener {
   /// The loop of an I/O thread: reads until the stage is stopped. `thread` is the number of the thread, from 0.
   void work(std::size_t thread);
   void work_until_stopped(std::size_t thread, std::unique_lock<std::mutex>& lock, chunk& read);
-  /// Passes on waiting samples. Returns true if no samples were passed on, and the workers have no samples. The workers
-  /// will then never free space.
+  /// Passes on waiting samples. Returns true if no samples were passed on, and the workers have no samples. In this
+  /// state, the workers will never free space.
   bool is_stalled();
   /// Returns whether another thread would find work while this thread reads `mine`.
   bool finds_other_work(const portion& mine);

@@ -2,7 +2,7 @@
 //
 //   mr::detail::reorder_buffer<mr::detail::shards_source> buffer(order, {.epochs = 3}, first_segment.entrance());
 //   auto* shard = buffer.open_next();                  // null: no shard is left, or the next one must wait
-//   buffer.append(*shard, samples);   // samples that were read from it; at its end: buffer.end(*shard, error)
+//   buffer.append(*shard, samples);   // samples of the shard; at its end: buffer.end(*shard, error)
 //   bool moved = buffer.pass_on();                     // passes on samples while the next segment has space
 //
 // The shards of all epochs form one sequence. Each shard stores its samples in a queue until all previous shards are
@@ -46,7 +46,7 @@ struct open_shard {
   bool last_of_epoch = false;
   bool begun = false;   // whether its first sample has left the queue
   std::string name{};   // for diagnostics; only the reading thread uses it
-  // In the first shard of an epoch: the list of its shards, if the source needs it.
+  // The shards of an epoch. Set only in the first shard of the epoch, if the source needs the list.
   std::vector<std::size_t> coming{};
   std::uint64_t first_row = error_location::unknown;   // row of its first sample, or an earlier row
   std::optional<reader> open{};                        // only the reading thread uses it
@@ -58,7 +58,7 @@ struct open_shard {
   std::exception_ptr error{};
   bool done = false;
   bool has_reader = false;   // whether a thread is reading it now
-  bool cut = false;          // whether its remaining samples are not needed
+  bool cut = false;          // true if its remaining samples are not needed
 };
 
 /// Options of reorder_buffer.
@@ -131,7 +131,7 @@ class reorder_buffer {
 
   /// Adds samples that were read from an open shard. Moves the samples out of `samples`.
   void append(shard& to, std::vector<sample<item>>& samples);
-  /// Ends a shard that has no more samples. An `error` replaces its next sample.
+  /// Ends a shard that has no more samples. If `error` is set, it replaces the next sample of the shard.
   void end(shard& ended, std::exception_ptr error);
 
   /// Passes on samples while the next segment has space. Returns whether there was any progress.
@@ -175,8 +175,8 @@ class reorder_buffer {
   std::uint64_t epoch_;                     // epoch of the shard to open next
   std::size_t at_;                          // index of the shard to open next in the order of its epoch
   std::uint64_t epoch_samples_;             // number of samples so far in the epoch of the current shard
-  std::uint64_t ordinal_;                   // ordinal in that epoch of the next sample to deliver
-  std::uint64_t first_ordinal_;             // ordinal in that epoch of the first sample that is not dropped
+  std::uint64_t ordinal_;                   // ordinal of the next sample to deliver, in that epoch
+  std::uint64_t first_ordinal_;             // ordinal of the first sample that is not dropped, in that epoch
   std::uint64_t passed_on_ = 0;             // includes dropped samples
   bool begun_ = false, epoch_ended_ = false, finished_ = false;
   bool has_space_ = true;

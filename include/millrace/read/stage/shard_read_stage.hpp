@@ -26,7 +26,7 @@ struct shard_read_stage_options {
   std::size_t window_bytes = ~std::size_t{0};              ///< maximum bytes in the shuffle window
   std::uint64_t first_epoch = 0;
   std::size_t first_shard = 0;                         ///< index in the order of the first epoch
-  std::uint64_t first_sample = 0, first_ordinal = 0;   ///< as the members of reorder_buffer_options
+  std::uint64_t first_sample = 0, first_ordinal = 0;   ///< see reorder_buffer_options
   replay_log* log = nullptr;
   std::uint64_t take = ~std::uint64_t{0};   ///< maximum number of samples to deliver in each epoch
   lost_shards* lost = nullptr;              ///< lets the run continue after a lost shard; may be null
@@ -71,8 +71,8 @@ class shard_read_stage final : public read_stage_base<Source> {
   /// Returns the first shard in order that a thread may read now, or null. May open the shard.
   shard* find_shard();
   bool may_read(const shard& from, bool full) const;
-  /// Returns whether the bytes that are read ahead have reached the limit. Later shards then wait until a quarter of
-  /// the limit is free.
+  /// Returns whether the bytes that are read ahead have reached the limit. If true, later shards wait until a quarter
+  /// of the limit is free.
   bool ahead_is_full();
   std::size_t read_ahead() const noexcept { return order_.queued_bytes() + next_->held_bytes(); }
 
@@ -149,7 +149,7 @@ MILLRACE_INLINE bool shard_read_stage<Source>::ahead_is_full() {
 
 template <class Source>
 MILLRACE_INLINE bool shard_read_stage<Source>::may_read(const shard& from, bool full) const {
-  // While the input of the workers is full, its samples count as queued samples of the current shard.
+  // While the input of the workers is full, the samples in the input count as queued samples of the current shard.
   const bool counts_input = order_.bypasses_queue(from) && !order_.had_space();
   const std::uint64_t queued = from.samples.size() + (counts_input ? next_->backlog() : 0);
   const bool in_turn = &from == order_.front();
