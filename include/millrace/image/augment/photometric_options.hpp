@@ -84,7 +84,7 @@ struct pillow_blur_options {
 /// Options of random erasing, with torchvision's defaults. timm's default areas are 0.02 to 1/3. timm's default ratios
 /// are 0.3 to 1/0.3.
 struct random_erasing_options {
-  double probability = 0.5;      ///< probability of the erasing
+  double probability = 0.5;      ///< probability of erasing
   double scale_min = 0.02;       ///< minimum area of a box, as a fraction of the image's area
   double scale_max = 0.33;       ///< maximum area
   double ratio_min = 0.3;        ///< minimum height / width
@@ -114,8 +114,8 @@ struct rand_augment_options {
   double deviation = 0.5;     ///< timm: standard deviation of the level; if above 100, uniform levels, 0 to `magnitude`
   bool increasing = true;     ///< timm: a higher level increases the effect of all operations ("inc1")
   double probability = 0.5;   ///< timm: probability of each operation
-  std::optional<interpolation> filter{};   ///< interpolation between pixels; by default the published one
-  std::optional<rgb_color> fill{};         ///< color of pixels from outside the image; by default the published one
+  std::optional<interpolation> filter{};   ///< interpolation between pixels; default: see augment_numbers
+  std::optional<rgb_color> fill{};         ///< color of pixels from outside the image; default: see augment_numbers
 };
 
 /// Options of TrivialAugmentWide, with torchvision's parameters.
@@ -141,8 +141,8 @@ enum class augment_policy : std::uint8_t {
 struct auto_augment_options {
   augment_policy policy = augment_policy::torchvision_imagenet;   ///< the list of pairs
   double deviation = 0;                    ///< timm: standard deviation of each level; if above 100, uniform levels
-  std::optional<interpolation> filter{};   ///< interpolation between pixels; by default the published one
-  std::optional<rgb_color> fill{};         ///< color of pixels from outside the image; by default the published one
+  std::optional<interpolation> filter{};   ///< interpolation between pixels; default: see augment_numbers
+  std::optional<rgb_color> fill{};         ///< color of pixels from outside the image; default: see augment_numbers
 };
 
 /// Options of AugMix, with torchvision's parameters and alpha = 1.

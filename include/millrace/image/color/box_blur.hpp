@@ -40,7 +40,7 @@ inline box_weights box_weights_of(double sigma) noexcept {
   const float variance = s * s / 3;   // of one pass
   const auto length = static_cast<float>(std::sqrt(12.0 * variance + 1.0));
   const auto radius = static_cast<float>(std::floor((length - 1.0) / 2.0));
-  const float thrice = static_cast<float>(3.0 * variance);   // exact product: a fused multiply-add has the same result
+  const float thrice = static_cast<float>(3.0 * variance);   // exact, so a fused multiply-add has the same result
   float part = (2 * radius + 1) * (radius * (radius + 1) - thrice);
   part /= 6 * (variance - (radius + 1) * (radius + 1));
   const float extended = radius + part;

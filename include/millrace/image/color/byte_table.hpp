@@ -107,7 +107,7 @@ inline byte_counts counts_after(const byte_counts& counts, const byte_table& tab
   return mapped;
 }
 
-/// The table of each channel that the runner has not applied to the pixels yet.
+/// Tables, one per channel, that the runner will apply to the pixels later.
 class pending_tables {
  public:
   bool empty() const noexcept { return empty_; }

@@ -26,8 +26,8 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// Weights with 15 fraction bits: of the center, then of the samples at a distance of 1, 2, ... pixels. An empty vector
-/// means that the blur changes nothing.
+/// Weights with 15 fraction bits: the weight of the center, then the weights at distances of 1, 2, ... pixels. An empty
+/// vector means that the blur changes nothing.
 using gaussian_weights = std::vector<std::int16_t>;
 
 /// Returns the weights of a kernel of `size` pixels, an odd number, with this sigma, which is above 0.
@@ -63,7 +63,7 @@ struct alignas(64) gaussian_block {
 /// The input for one line of results. Kernels along rows read `samples`; kernels along columns read `rows`.
 struct gaussian_line {
   const gaussian_weights& weights;
-  const std::int8_t* samples = nullptr;          ///< position of the first result; a pixel has three samples
+  const std::int8_t* samples = nullptr;   ///< sample of the first result; adjacent pixels are three samples apart
   const gaussian_block* const* rows = nullptr;   ///< row d above is rows[-d], row d below is rows[d]
   std::size_t blocks = 0;
 };

@@ -5,11 +5,10 @@
 //   std::vector<std::byte> fewer = mr::jpeg_entries(file, {.every_mcus = 8});
 //   std::printf("%zu bytes for a file of %zu\n", entries.size(), file.size()); // at most 3.5 %
 //
-// The bytes are opaque, and belong to this file only. The decoder refuses the entries of a file of another size. Wrong
-// entries of a file of the same size result in wrong pixels. Therefore store a checksum of the file and of the entries
-// next to the entries, as a shard index does.
-// The result is empty for damaged files, small images, files with enough restart markers, and files that only libjpeg
-// can decode.
+// The bytes are opaque, and belong to this file only. The decoder refuses entries that were computed for a file of
+// another size. If the sizes are equal but the files differ, the pixels are wrong. Therefore store a checksum of the
+// file and of the entries next to the entries, as a shard index does. The result is empty for damaged files, small
+// images, files with enough restart markers, and files that only libjpeg can decode.
 // Errors: throws std::bad_alloc. Threads: any; each thread passes its own scratch.
 #pragma once
 

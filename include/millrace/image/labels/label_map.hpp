@@ -9,10 +9,10 @@
 //
 //   auto [x, y] = b.columns();               // [B, 224, 224, 3] u8 and [B, 224, 224] u8
 //
-// For more than 256 instances: mr::label_map<std::uint16_t>, mr::labels<std::uint16_t>(r["seg.png"]). The center of
-// each result pixel is mapped to a position in the stored map, and the pixel at that position is copied. Therefore the
-// map stays aligned with the image after any crops, resizes, flips and orientation. The quality of the image (`exact`
-// or `fast`) does not change its map. The map must have the same size as the stored image. The image's EXIF orientation
+// For more than 256 instances, use mr::label_map<std::uint16_t> and mr::labels<std::uint16_t>(). The center of each
+// result pixel is mapped to a position in the stored map, and the pixel at that position is copied. Therefore the map
+// stays aligned with the image after any crops, resizes, flips and orientation. The quality of the image (`exact` or
+// `fast`) does not change its map. The map must have the same size as the stored image. The image's EXIF orientation
 // also rotates the map. For a map that was drawn on the rotated image, use p.geometry().upright().
 // Formats: see label_source.hpp. Without apply(), the full map is rendered.
 // Errors: labels() throws data_error for a field that is not a label map or is damaged. apply() throws data_error if

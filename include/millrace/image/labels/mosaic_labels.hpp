@@ -47,8 +47,8 @@ class mosaic_labels {
   /// Returns the plans of the quarters.
   const std::array<label_map<T>, 4>& parts() const noexcept { return parts_; }
 
-  /// Writes the labels into `row`. Throws setup_error if `row` does not have height * width elements, data_error if a
-  /// map is damaged.
+  /// Writes the labels into `row`. Throws setup_error if `row` does not have height * width elements, and data_error if
+  /// a map is damaged.
   void render(std::span<T> row, scratch& s) const {
     if (row.size() != height_ * width_)
       throw setup_error("the row for the labels of a mosaic of shape " + to_string(shape()) +

@@ -12,8 +12,8 @@
 //   mr::normalized_u16_picture<float> flow(mr::png(r["flow.png"]).u16(), kitti);
 //
 // Each pixel of the result is a copy of one source pixel, selected as in label_map.hpp. Therefore crops and flips are
-// exact, and a resize selects the nearest pixel. The samples remain as stored: a flip does not negate the flow. Padding
-// of a constant color is 0. Alpha is dropped. For gray files of 16 bits, use mr::labels<std::uint16_t>(). A normalized
+// exact, and a resize selects the nearest pixel. The samples remain as stored: a flip does not negate the flow. Samples
+// of constant padding are 0. Alpha is dropped. For gray files of 16 bits, use mr::labels<std::uint16_t>(). A normalized
 // value is fma(sample, 1 / std, -mean / std), computed in f32 and rounded to T.
 // Errors: u16() throws data_error if the file is not a PNG of 16-bit RGB. u16() throws setup_error if the plan has
 // operations on pixels or a background. apply() throws data_error if the geometry is for an image of another size.
@@ -68,7 +68,7 @@ class u16_picture {
   /// image's size differs from the geometry's source.
   u16_picture apply(const millrace::geometry& g) const;
 
-  /// Decodes into `row`, which has height * width * 3 elements. Throws setup_error if `row` has another size,
+  /// Decodes into `row`, which has height * width * 3 elements. Throws setup_error if `row` has another size, and
   /// data_error if the file is damaged.
   void render(std::span<std::uint16_t> row, scratch& s) const;
 
@@ -115,7 +115,7 @@ class normalized_u16_picture {
   /// Returns the plan of the u16 image.
   const u16_picture& plan() const noexcept { return picture_; }
 
-  /// Decodes into `row`, which has 3 * height * width elements. Throws setup_error if `row` has another size,
+  /// Decodes into `row`, which has 3 * height * width elements. Throws setup_error if `row` has another size, and
   /// data_error if the file is damaged.
   void render(std::span<T> row, scratch& s) const {
     auto& samples = s.get<detail::u16_samples>().row;

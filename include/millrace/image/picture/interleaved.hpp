@@ -19,7 +19,7 @@
 // - places: for each image, the index of its first token in the row, and the number of its tokens
 // - grids and patches of the images (patch_list.hpp)
 //
-// The patches of an image are in reading order, also if `merge` is above 1. Some models, such as Qwen2-VL, require that
+// The patches of an image are in reading order, even if `merge` is above 1. Some models, such as Qwen2-VL, require that
 // the patches of each token are consecutive. For these models, reorder the patches in the training step.
 // Errors: data_error for an image whose sides are not multiples of patch * merge. data_error for documents that are too
 // long for a row. setup_error if an option is out of range. Also the errors of patch_list. Threads: not synchronized.
@@ -86,7 +86,7 @@ class interleaved {
     return *this;
   }
 
-  /// Returns the number of tokens, of text and of images.
+  /// Returns the number of tokens, including the tokens of images.
   std::size_t size() const noexcept { return ids_.size(); }
   /// Returns the ids of all tokens.
   const std::vector<std::uint32_t>& ids() const noexcept { return ids_; }
@@ -115,7 +115,7 @@ struct interleaved_row {
   std::vector<std::uint32_t> ids, segments, positions;   ///< [length] each
   ragged<std::int32_t, 2> places;                        ///< [images, 2]: first token, number of tokens
   ragged<std::int32_t, 2> grids;                         ///< [images, 2]: rows and columns of patches
-  patch_list patches;                                    ///< of all images of the row
+  patch_list patches;                                    ///< the patches of all images
 };
 
 /// Options of join_documents().

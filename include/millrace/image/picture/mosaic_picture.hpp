@@ -12,13 +12,14 @@
 //     return {all, mr::ragged(boxes.rows<float>(), {.max_length = 400})};
 //   }
 //
-// Images 0 and 1 are above the center, images 2 and 3 below it. Images 0 and 2 are to its left, images 1 and 3 to its
-// right. Each image touches the center with a corner, is not scaled, and is cropped to its quarter of the row. All
-// other pixels have one color. Resize the images first, for example with resize_within({.width = 640, .height = 640}).
-// The center is drawn uniformly between min_center and 1 - min_center, as fractions of each side of the row.
-// Errors: setup_error if an option is out of range or an image already has other padding; the same errors as `picture`.
+// Images 0, 1, 2 and 3 are at the upper left, upper right, lower left and lower right of the center. Each image touches
+// the center with a corner, is not scaled, and is cropped to its quarter of the row. All other pixels have one color.
+// Resize the images first, for example with resize_within({.width = 640, .height = 640}). The center is drawn uniformly
+// between min_center and 1 - min_center, as fractions of each side of the row.
+// Errors: setup_error if an option is out of range or an image already has different padding; the same errors as
+// `picture`.
 // Threads: not synchronized. Cost: only the shown part of each image is decoded; JPEGs are decoded two at a time.
-// Source of the rule: Mosaic of Ultralytics, which afterwards scales and moves the row.
+// Source of the rule: Mosaic of Ultralytics, without its final scaling and translation of the row.
 #pragma once
 
 #include <millrace/base/error.hpp>
@@ -38,7 +39,7 @@ namespace millrace { inline namespace MILLRACE_ABI {
 /// The size of a mosaic, its color and the position of its center.
 struct mosaic_options {
   picture_size size{};              ///< size of the row in pixels; required; 2 to 65535 on each side
-  rgb_color color{114, 114, 114};   ///< color of all other pixels
+  rgb_color color{114, 114, 114};   ///< color of pixels outside the images
   double min_center = 0.25;         ///< minimum distance of the center from each side, as a fraction; 0 to 0.5
 };
 
@@ -73,7 +74,7 @@ class mosaic_picture {
     return result;
   }
 
-  /// Decodes into `row`, which must have height * width * 3 bytes. Throws setup_error if the row has another size,
+  /// Decodes into `row`, which must have height * width * 3 bytes. Throws setup_error if the row has another size, and
   /// data_error if a file is damaged.
   void render(std::span<std::uint8_t> row, scratch& s) const { detail::render_as_group(*this, row, s); }
   using group = picture::group;

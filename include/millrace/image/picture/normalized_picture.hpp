@@ -70,7 +70,7 @@ class normalized_picture {
   }
 
   /// Decodes into `row`, which must have 3 * height * width elements. Throws setup_error if the row has another size,
-  /// data_error if the file is damaged.
+  /// and data_error if the file is damaged.
   void render(std::span<T> row, scratch& s) const {
     picture::render_alone(job_for(row), s);
     erase(row);

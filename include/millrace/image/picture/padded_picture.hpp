@@ -61,7 +61,7 @@ class padded_picture {
   /// Returns the plan of the image.
   const picture& plan() const noexcept { return picture_; }
 
-  /// Decodes into `row`, which must have height * width * 3 bytes. Throws setup_error if the row has another size,
+  /// Decodes into `row`, which must have height * width * 3 bytes. Throws setup_error if the row has another size, and
   /// data_error if the file is damaged.
   void render(std::span<std::uint8_t> row, scratch& s) const {
     picture::render_alone(job_for(row), s);

@@ -159,8 +159,8 @@ class picture {
   /// this function. Throws data_error if the file is not a PNG of 16-bit RGB.
   u16_picture u16() const;
 
-  /// Decodes into `row`, which has height * width * 3 bytes. The bits depend only on the file and the plan.
-  /// Throws setup_error if the row has another size, data_error if the file is damaged.
+  /// Decodes into `row`, which has height * width * 3 bytes. The bits depend only on the file and the plan. Throws
+  /// setup_error if the row has another size, and data_error if the file is damaged.
   void render(std::span<std::uint8_t> row, scratch& s) const { render_alone(job_for(target_of(row, true)), s); }
 
   /// The maximum number of images that a batch renders together.

@@ -88,7 +88,7 @@ class ragged_picture {
   const picture& plan() const noexcept { return padded_.plan(); }
 
   /// Decodes into `row`, which must have the size of the largest possible row. Fills the rest of `row` with padding.
-  /// Throws setup_error if `row` has another size, data_error if the file is damaged.
+  /// Throws setup_error if `row` has another size, and data_error if the file is damaged.
   void render(std::span<std::uint8_t> row, scratch& s) const { padded_.render(row, s); }
   using group = picture::group;
   /// Adds the image to a group, to be rendered at the upper left of `row`. The batch fills the padding afterwards.

@@ -43,7 +43,7 @@ class rgba_picture {
   /// Returns the plan of the image.
   const picture& plan() const noexcept { return picture_; }
 
-  /// Decodes into `row`, which must have height * width * 4 bytes. Throws setup_error if the row has another size,
+  /// Decodes into `row`, which must have height * width * 4 bytes. Throws setup_error if the row has another size, and
   /// data_error if the file is damaged.
   void render(std::span<std::uint8_t> row, scratch& s) const;
   /// Decodes up to `together` images, each into its row. Faster than separate calls of render(), with the same result.

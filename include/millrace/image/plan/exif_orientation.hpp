@@ -2,7 +2,7 @@
 // image.
 //
 //   int seen = mr::detail::exif_orientation(segment);           // a JPEG's APP1 segment
-//   int same = mr::detail::tiff_orientation(segment.subspan(6));   // PNG and WebP store it without the "Exif" prefix
+//   int same = mr::detail::tiff_orientation(segment.subspan(6));   // PNG and WebP omit the "Exif" prefix
 //
 // Errors: none. Threads: pure functions; any thread. Format: CIPA DC-008, 4.6.4.
 #pragma once

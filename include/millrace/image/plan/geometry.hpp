@@ -3,7 +3,7 @@
 //
 //   mr::picture p = mr::jpeg(r["jpg"]).random_resized_crop(224, rng).random_flip(rng);
 //   const mr::geometry g = p.geometry();               // with the crop and the flip of p
-//   auto mask = mr::labels(r["pgm"]).apply(g);         // label_map.hpp; a column of the batch, as p is
+//   auto mask = mr::labels(r["pgm"]).apply(g);         // label_map.hpp; a column of the batch, like p
 //   auto [boxes, indices] = g.boxes(objects, {.min_size = 2});
 //   auto [joints, inside] = g.points(skeleton, {.pixel_centers = true});
 //   if (g.mirrored()) swap_left_and_right(joints);
@@ -14,7 +14,8 @@
 // A box is clipped to the image, and dropped if the clipped box is too small; `indices` contains the indices of the
 // remaining boxes. Results are the same with every compiler.
 // Errors: setup_error for options out of range. Threads: not synchronized. Source of the rules: torchvision's crop,
-// resize, horizontal_flip and sanitize_bounding_boxes, in float64 without intermediate rounding.
+// resize, horizontal_flip and sanitize_bounding_boxes. Coordinates are computed in float64 without intermediate
+// rounding.
 #pragma once
 
 #include <millrace/base/version.hpp>
@@ -87,7 +88,7 @@ struct kept_boxes {
   [[noreturn]] static void throw_too_few(std::size_t values, std::size_t index);
 };
 
-/// All points, with a flag for each point that is in the rendered image.
+/// All points, with flags that state whether each point is in the rendered image.
 struct moved_points {
   std::vector<point> points;
   std::vector<std::uint8_t> inside;   ///< 1 for each point in the image, else 0

@@ -6,11 +6,14 @@
 //
 // Order of the draws: whether to mix the pair, whether to use cutmix (only if both methods are enabled), and the share.
 // For cutmix, the center of the box follows: first its column, then its row. With cutmix_minmax, the height, width, top
-// and left of the box follow instead. Mixup: the share is Beta(alpha, alpha), rounded to 32768ths. Cutmix: each side of
-// the box is sqrt(1 - share) of the image's side. The center is uniform in the image, and the box is clipped to the
-// image. torchvision and timm have the same rule. Cutmix with cutmix_minmax follows timm: height and width are uniform
-// between the two fractions of the image's side, and the box is inside the image. In both variants of cutmix, lambda is
-// the fraction of the image's area outside the box.
+// and left of the box follow instead.
+// - Mixup: the share is Beta(alpha, alpha), rounded to 32768ths.
+// - Cutmix: each side of the box is sqrt(1 - share) of the image's side. The center is uniform in the image, and the
+//   box is clipped to the image. torchvision and timm have the same rule.
+// - Cutmix with cutmix_minmax follows timm: height and width are uniform between the two fractions of the image's side,
+//   and the box is inside the image.
+//
+// In both variants of cutmix, lambda is the fraction of the image's area outside the box.
 // Source: torchvision/transforms/v2/_augment.py, timm/data/mixup.py.
 // Errors: setup_error for options out of range. Threads: any; do not share an rng between threads.
 #pragma once
@@ -30,9 +33,8 @@
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 // Draws from the symmetric Beta distribution, Beta(alpha, alpha), with integers only. The same random numbers produce
-// the same shares on every machine and compiler.
-// Method: for alpha below 1, Joehnk's rule (Metrika 8, 1964), computed with logarithms. For alpha above 1, rejection of
-// uniform shares.
+// the same shares on every machine and compiler. Method: for alpha below 1, Joehnk's rule (Metrika 8, 1964), computed
+// with logarithms. For alpha above 1, rejection sampling from uniform shares.
 // Errors: setup_error if alpha is outside [1/1024, 1024].
 
 /// A symmetric Beta distribution.

@@ -33,8 +33,8 @@ struct deflate_entry {
   static constexpr std::uint32_t special = std::uint32_t{1} << 15;
   static constexpr int code_bits_at = 8, base_at = 16;
 
-  // Special entries: if neither of these two bits is set, the code word is invalid. If second_table is set, bits 8 to
-  // 12 are the number of index bits of the second table. Bits 16 to 30 are the offset of that table.
+  // Special entries: if neither second_table nor end_of_block is set, the code word is invalid. If second_table is set,
+  // bits 8 to 12 are the number of index bits of the second table. Bits 16 to 30 are the offset of that table.
   static constexpr std::uint32_t second_table = std::uint32_t{1} << 14, end_of_block = std::uint32_t{1} << 13;
 };
 
@@ -65,7 +65,8 @@ class deflate_codes {
   std::uint32_t literals_[literal_entries], distances_[distance_entries];
 };
 
-/// The code of the code lengths. Bits 0 to 7 of an entry are the number of coded bits, bits 16 to 20 are the symbol.
+/// The Huffman code of the code lengths. Bits 0 to 7 of an entry are the number of coded bits. Bits 16 to 20 are the
+/// symbol.
 class deflate_length_code {
  public:
   static constexpr unsigned index_bits = 7;

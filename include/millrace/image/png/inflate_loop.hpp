@@ -4,9 +4,9 @@
 //   const mr::detail::inflate_stop why = mr::detail::inflate_loop::run(s, codes);
 //
 // Needs `least_input_bytes` of input. Writes fewer than `slack_bytes` bytes beyond the limit of the output. The bit
-// buffer is filled with one unaligned load of 8 bytes. Bits above `count` may be set. They equal the next bits of the
-// input, so that filling the buffer again is harmless. A match (a copy of earlier output) is copied in words. The last
-// word may extend beyond the match; later output overwrites these bytes.
+// buffer is filled with one unaligned load of 8 bytes. Bits above `count` may be set. Such bits equal the next bits of
+// the input, so that filling the buffer again is harmless. A match (a copy of earlier output) is copied in words. The
+// last word may extend beyond the match; later output overwrites these bytes.
 // Errors: run() and one() return the reason for the stop. Threads: any thread, if no two calls share an output.
 // Source: RFC 1951, 3.2.3; the buffer is filled by "variant 4" of F. Giesen, "Reading bits in far too many ways".
 #pragma once

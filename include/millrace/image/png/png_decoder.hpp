@@ -37,7 +37,7 @@ class png_decoder {
   /// a PNG, is damaged, or exceeds the limits.
   const png_header& open(std::span<const std::byte> file, const png_limits& limits = {});
 
-  /// Throws data_error if the file is too short for the rows down to `bottom`, regardless of its contents.
+  /// Throws data_error if the file is too short to contain the rows above `bottom`.
   void expect_rows(std::size_t bottom);
 
   /// Begins to decode a region of at least one pixel.

@@ -28,7 +28,7 @@ enum class png_color : std::uint8_t { gray = 0, rgb = 2, palette = 3, gray_alpha
 
 struct png_limits {
   std::uint64_t max_pixels = picture_limits{}.max_pixels;
-  bool check_sums = true;   ///< checks CRC and Adler-32; tests that change random bytes disable it
+  bool check_sums = true;   ///< checks CRC and Adler-32; tests that change random bytes disable the checks
 };
 
 /// The contents of the chunks before the image data.

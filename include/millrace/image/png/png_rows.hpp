@@ -112,7 +112,7 @@ class png_rows {
   part part_;
   std::size_t row_ = 0;   // number of delivered rows
   std::array<const std::uint8_t*, unfilter::max_rows> ready_{};
-  std::size_t ready_next_ = 0, ready_count_ = 0;   // next row in ready_, and its number of rows
+  std::size_t ready_next_ = 0, ready_count_ = 0;   // next row in ready_, and number of rows in ready_
   const std::uint8_t* above_ = nullptr;            // the row above the next rows; zeros at the start
   bool above_in_window_ = false;
 

@@ -31,7 +31,7 @@ enum class alpha_use : std::uint8_t {
 
 /// The renderer of one file format. The object must exist until the program ends.
 struct picture_format {
-  const char* name = "";   ///< the stage of its errors
+  const char* name = "";   ///< the stage in the format's errors
   /// Renders jobs of this format.
   void (*render)(std::span<const picture_job> jobs, scratch& s) = nullptr;
   bool has_alpha = false;         ///< whether the format supports values other than alpha_use::ignored

@@ -3,7 +3,7 @@
 //   mr::detail::basic_plane_resizer<mr::detail::portable_plane_kernels> r;
 //   r.start(job);                                   // then as in plane_resizer.hpp, which describes the results
 //
-// Source rows are resized to the output's columns, four at a time. Each output row is a weighted sum of the resized
+// Four source rows at a time are resized to the output's columns. Each output row is a weighted sum of the resized
 // rows. Errors, threads: see plane_resizer.hpp.
 #pragma once
 

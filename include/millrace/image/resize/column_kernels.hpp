@@ -27,7 +27,7 @@ struct column_plan {
   std::size_t origin = 0;   ///< source column of a row's first sample
   bool flipped = false;
   bool wide = false;           ///< run_wide() will be called instead of run()
-  bool wide_vectors = false;   ///< allows registers of 512 bits: cpu_has_wide_vectors()
+  bool wide_vectors = false;   ///< allows registers of 512 bits; requires cpu_has_wide_vectors()
 
   /// Returns the index in `taps` for the output at this position. The index differs from the position if the result is
   /// flipped.

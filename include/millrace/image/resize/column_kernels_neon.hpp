@@ -304,7 +304,7 @@ class neon_columns {
 
   kind kind_ = kind::long_taps;
   std::size_t outputs_ = 0, taps_ = 0, pairs_ = 0;
-  int registers_ = 1;   // the size of a window
+  int registers_ = 1;   // registers of a window
   bool clamps_ = false;
   aligned_vector<group> groups_;
   aligned_vector<tap_pair> weights_;

@@ -28,7 +28,7 @@ struct color_row {
   const Chroma *blue = nullptr, *red = nullptr;   ///< u8, or i16 sums
   std::size_t count = 0;                          ///< pixels
   int even_bias = 8, odd_bias = 7;                ///< used only for sums
-  bool wide_vectors = false;                      ///< allows registers of 512 bits: cpu_has_wide_vectors()
+  bool wide_vectors = false;                      ///< allows registers of 512 bits; requires cpu_has_wide_vectors()
   std::uint8_t* rgb[3] = {};
 };
 
@@ -44,13 +44,14 @@ struct portable_upsampling {
     for (std::size_t i = 0; i < count; ++i) sums[i] = static_cast<std::int16_t>(3 * nearer[i] + farther[i]);
   }
 
-  /// Computes the sums of the four pixel rows in the middle of four consecutive chroma rows.
+  /// Computes the sums of four pixel rows from four consecutive chroma rows. rows[1] is nearest to the first two pixel
+  /// rows. rows[2] is nearest to the other two pixel rows.
   static void sum_four_rows(const std::uint8_t* const (&rows)[4], std::size_t count,
                             std::int16_t* const (&sums)[4]) noexcept {
     for (std::size_t k = 0; k < 4; ++k) sum_rows(rows[1 + k / 2], rows[k / 2 + k % 2 * 2], count, sums[k]);
   }
 
-  /// Computes chroma that is subsampled vertically only. The result is u8, rounded by `bias`: 1 if `farther` is above,
+  /// Computes chroma that is subsampled only vertically. The result is u8, rounded by `bias`: 1 if `farther` is above,
   /// 2 if `farther` is below.
   static void blend_rows(const std::int16_t* sums, std::size_t count, int bias, std::uint8_t* out) noexcept {
     for (std::size_t i = 0; i < count; ++i) out[i] = static_cast<std::uint8_t>((sums[i] + bias) >> 2);

@@ -123,7 +123,7 @@ class basic_plane_resampler {
   /// The weights of the four pushed rows for an output.
   struct row_use {
     std::int16_t weights[rows_at_once];
-    bool begins, ends;   // whether these are the first, and the last, rows of the output
+    bool begins, ends;   // whether these rows include the output's first row, and its last row
   };
 
   std::size_t place_of(std::size_t row) const noexcept { return row & (ring_rows_ - 1); }

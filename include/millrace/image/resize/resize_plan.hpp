@@ -106,8 +106,8 @@ struct plan_axis {
   }
 
   /// Plans a resize of the current outputs to `outputs` outputs. Consecutive resizes become one resize from the source.
-  /// A padded axis must not have hidden outputs. Throws setup_error if crops and
-  /// resizes alternate too often for an exact plan.
+  /// A padded axis must not have hidden outputs. Throws setup_error if crops and resizes alternate too often for an
+  /// exact plan.
   void resize(std::int64_t outputs) {
     const std::int64_t current = extent(), from = first - before;
     if (from != 0 || current != target) {

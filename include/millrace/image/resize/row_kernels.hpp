@@ -51,7 +51,7 @@ struct row_output {
   std::size_t plane_bytes = 0;    ///< distance between the planes of a planar row
   bool streams = false;           ///< stores bypass the cache; `bytes` and `columns` must be multiples of 32
   bool three_way_logic = false;   ///< allows instructions for three-way logic; the bytes are the same
-  bool wide_vectors = false;      ///< allows registers of 512 bits: cpu_has_wide_vectors()
+  bool wide_vectors = false;      ///< allows registers of 512 bits; requires cpu_has_wide_vectors()
 };
 
 /// Four source rows to add to the sums of one output row.
@@ -60,7 +60,7 @@ struct row_addition {
   std::int16_t weights[4];            ///< 14 bits; 0 for a row that this output does not use
   std::size_t count = 0;              ///< samples
   std::int32_t* sums = nullptr;       ///< `count` elements, padded to a multiple of 16
-  bool begins = false;                ///< the sums are overwritten, not added to
+  bool begins = false;                ///< if true, the sums are overwritten; if false, the rows are added
   std::int16_t* finished = nullptr;   ///< receives the Q7 row if these are the last rows; else null
 };
 
@@ -70,7 +70,7 @@ struct line_addition {
   std::int16_t weights[4];            ///< 14 bits; 0 for a row that this output does not use
   std::size_t count = 0;              ///< elements, a multiple of 16
   std::int32_t* sums = nullptr;       ///< `count` elements
-  bool begins = false;                ///< the sums are overwritten, not added to
+  bool begins = false;                ///< if true, the sums are overwritten; if false, the rows are added
   std::int16_t* finished = nullptr;   ///< receives the Q7 row if these are the last rows; else null
 };
 
@@ -79,7 +79,7 @@ struct row_weights {
   static constexpr std::int16_t rgb(int weight) noexcept {
     return static_cast<std::int16_t>(std::min(2 * weight, 32'767));
   }
-  static constexpr std::int16_t blue(int weight) noexcept {   // 1.772 / 2, from 14 to 15 bits
+  static constexpr std::int16_t blue(int weight) noexcept {   // 1.772 / 2; from 14 to 15 fraction bits
     return static_cast<std::int16_t>((weight * 58'064 + 16'384) >> 15);
   }
   static constexpr std::int16_t red(int weight) noexcept {   // 1.402 / 2

@@ -5,7 +5,8 @@
 //     mr::detail::avx512_short_columns::run({&group, 1}, rows, 2);
 //
 // A lane (128 bits of a register) contains 8 outputs. `pick` selects their samples from the 16 bytes that begin at
-// base[lane]. The lanes have the order of outputs of avx2_columns. All lanes use one window of 64 bytes.
+// base[lane]. `wide_pick` selects the same samples from one window of 64 bytes. The lanes have the order of outputs of
+// avx2_columns.
 // Shapes, units, errors, threads: see column_kernels.hpp.
 #pragma once
 

@@ -120,7 +120,7 @@ class tap_table {
 
   static constexpr std::size_t few_outputs = 8;
 
-  /// The memory of `few_outputs` more outputs with padded_count weights each. The caller writes all of it, including
+  /// The memory of `few_outputs` more outputs with padded_count weights each. The caller writes all weights, including
   /// zeros after an output's last weight.
   struct few_places {
     std::uint32_t *first, *count, *weights_at;
@@ -175,7 +175,7 @@ class tap_table {
       if (distance < t.reach) sum += static_cast<std::uint64_t>(t.reach - distance);
       running[count++] = sum;
     }
-    // 31 bits of the running sum are precise enough. They allow a multiplication by a reciprocal instead of a division.
+    // 31 bits of the running sum are precise enough, and allow a multiplication by a reciprocal instead of a division.
     const int shift = std::bit_width(sum) > 31 ? static_cast<int>(std::bit_width(sum)) - 31 : 0;
     const std::uint64_t divisor = sum >> shift;
     if (divisor != divisor_) {

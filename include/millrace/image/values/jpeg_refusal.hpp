@@ -22,16 +22,16 @@ enum class jpeg_refusal : std::uint8_t {
   scaled,           ///< a size other than 1/8, 2/8, 4/8 or 8/8 of the stored size
   machine,          ///< a processor that the decoder does not support
   not_a_jpeg,       ///< not a JPEG, or cut short within its header
-  process,          ///< arithmetic, lossless, hierarchical
+  process,          ///< arithmetic, lossless or hierarchical coding
   precision,        ///< samples that do not have 8 bits, or 16-bit quantizers
   components,       ///< a number of components other than 1 or 3
-  sampling,         ///< other than 4:4:4, 4:2:2, 4:4:0 or 4:2:0
+  sampling,         ///< a sampling other than 4:4:4, 4:2:2, 4:4:0 or 4:2:0
   several_scans,    ///< more than one scan
   colors,           ///< RGB, or possibly not YCbCr
   unusual_header,   ///< rare markers or fields, or markers that libjpeg warns about
   tables,           ///< missing or invalid tables
-  damaged,          ///< bad codes, short data, a missing marker, bytes between restart intervals
-  wild_values,      ///< impossible coefficients, on which decoders overflow in different ways
+  damaged,          ///< invalid codes, truncated data, a missing marker, or bytes between restart intervals
+  wild_values,      ///< impossible coefficients; they overflow differently in each decoder
   progressive,      ///< a progressive file, which progressive_decoder.hpp decodes
   unrefined,        ///< progressive, and some coefficient bits are in no scan; libjpeg smooths such images
   limits            ///< progressive, and exceeds the maximum number of scans or the memory limit

@@ -16,14 +16,14 @@ namespace millrace { inline namespace MILLRACE_ABI {
 enum class padding_mode : std::uint8_t {
   constant,   ///< one color
   edge,       ///< the nearest pixel of the image
-  reflect,    ///< the image mirrored at the centers of its outermost pixels, which are not repeated
+  reflect,    ///< the image mirrored at the centers of its outermost pixels, without repeating these pixels
   symmetric   ///< the image mirrored at its edges, so that the outermost pixels are repeated
 };
 
 namespace detail {
 
-/// Returns which of the `count` pixels of a line is shown at `position`. Returns -1 if `position` is outside of the
-/// line and `mode` is constant.
+/// Returns the index of the pixel that is shown at `position`. The line of the image has `count` pixels. Returns -1 if
+/// `position` is outside the line and `mode` is constant.
 constexpr std::int64_t padded_pixel(padding_mode mode, std::int64_t position, std::int64_t count) noexcept {
   if (position >= 0 && position < count) return position;
   if (mode == padding_mode::constant) return -1;

@@ -14,7 +14,7 @@
 namespace millrace { inline namespace MILLRACE_ABI {
 
 /// The weights of a resize. If the image is reduced, the width of an antialiased filter is in pixels of the result.
-/// Otherwise, it is in pixels of the source.
+/// Otherwise, the width is in pixels of the source.
 enum class resize_filter : std::uint8_t {
   bilinear,       ///< a triangle; reaches one pixel to each side
   bicubic,        ///< Keys' cubic with a = -0.5; reaches two pixels to each side, and overshoots at edges

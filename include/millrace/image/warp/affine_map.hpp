@@ -62,7 +62,8 @@ inline affine_map rotation_of(double degrees, affine_size size) noexcept {
   return map;
 }
 
-/// Shears horizontally: each row copies its pixels from `factor` columns further right than the row above does.
+/// Returns the map of a horizontal shear. The sources of each row are `factor` columns further right than those of the
+/// row above.
 inline affine_map shear_x_of(double factor) noexcept { return {.xy = factor}; }
 inline affine_map shear_y_of(double factor) noexcept { return {.yx = factor}; }
 

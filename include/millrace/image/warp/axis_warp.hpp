@@ -31,7 +31,7 @@ template <class Kernels>
 class axis_warp {
  public:
   /// Computes the pixels. Returns false, without changing pixels, if the map is not along one axis or if a distance is
-  /// too close to an integer. Ten bytes must be readable from the last pixel of `from` on.
+  /// too close to an integer. At the address of every pixel of `from`, at least ten bytes must be readable.
   bool run(const warp_source& from, const rgb_pixels& p, const affine_map& map, warp_filter filter,
            const rgb_color& fill) {
     if (map.xx != 1 || map.yy != 1 || p.width > highest_count || p.height > highest_count) return false;

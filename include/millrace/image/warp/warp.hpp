@@ -35,7 +35,7 @@ class warp {
   void run(const rgb_pixels& p, const affine_map& map, warp_filter filter, const rgb_color& fill) {
     if (p.count() == 0) return;
     source_.assign(p.data, p.data + p.bytes());
-    source_.resize(p.bytes() + 7);   // ten bytes must be readable from the last pixel on
+    source_.resize(p.bytes() + 7);   // ten bytes must be readable at the last pixel
     from_ = warp_source{.data = source_.data(),
                         .width = static_cast<std::ptrdiff_t>(p.width),
                         .height = static_cast<std::ptrdiff_t>(p.height)};

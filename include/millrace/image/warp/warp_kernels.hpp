@@ -21,7 +21,7 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// An image to read from. Ten bytes must be readable from each pixel on, also from the last pixel.
+/// An image to read from. At the address of every pixel, at least ten bytes must be readable.
 struct warp_source {
   const std::uint8_t* data = nullptr;
   std::ptrdiff_t width = 0, height = 0;

@@ -176,7 +176,7 @@ struct live_stream {
   std::uintptr_t bit;
   const void* table;
   block_slot* slot;
-  const std::uint8_t* place;   // element k of coefficient_order: combines number and offset in one register
+  const std::uint8_t* place;   // points to element k of coefficient_order
 
   MILLRACE_ALWAYS_INLINE explicit live_stream(const block_stream& s) noexcept
       : window(0), bit(s.bit), table(s.table), slot(s.slot), place(coefficient_order.data() + s.k) {}
@@ -206,7 +206,7 @@ struct portable_steps {
 };
 
 #ifdef __x86_64__
-inline constexpr const std::uint8_t* first_place = coefficient_order.data();   // in memory: all registers are in use
+inline constexpr const std::uint8_t* first_place = coefficient_order.data();   // in memory: no register is free
 
 /// Uses inline assembly, because compilers convert the selections to branches, and intrinsics would require a compiler
 /// flag.

@@ -4,7 +4,7 @@
 //   mr::detail::second_symbols second(ac);                           // symbols that may follow a known symbol
 //   mr::detail::build_ac_table(table, ac, second);                   // or build_dc_table(table, dc, second)
 //   const mr::detail::coefficient_entry& e = table[window >> 53];    // the stream's next bits, from the top
-//   block[order[k + e.run]] = e.value;                               // the first of two coefficients, if any
+//   block[order[k + e.run]] = e.value;                               // the first coefficient, if there are two
 //   const auto bits = static_cast<int>(window >> e.shift) & ((1 << e.magnitude) - 1);
 //   block[order[k + e.advance - 1]] = static_cast<std::int16_t>(bits + e.bias);    // the last coefficient
 //

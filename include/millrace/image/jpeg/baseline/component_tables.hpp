@@ -171,7 +171,7 @@ class component_table_store {
       return cache_.front().tables;
     }
     if (cache_.size() < most_) cache_.emplace_back();
-    entry& oldest = cache_.back();   // reused, so that files with individual codes do not allocate for each image
+    entry& oldest = cache_.back();   // reused, so that not every file with new codes allocates memory
     oldest.key.clear();
     if (oldest.tables.use_count() != 1) oldest.tables = make_aligned_shared<component_tables>();
     if (!oldest.tables->build(dc, ac)) return nullptr;
@@ -185,7 +185,7 @@ class component_table_store {
   std::size_t size() const noexcept { return cache_.size(); }
 
  private:
-  static constexpr std::size_t most_ = 16;   // 52 KiB each
+  static constexpr std::size_t most_ = 16;   // entries of 52 KiB
 
   struct entry {
     std::vector<std::uint8_t> key{};   // empty before the first use

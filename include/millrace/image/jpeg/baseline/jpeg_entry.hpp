@@ -1,4 +1,5 @@
-// Describes an entry: an MCU (coding unit) after the first one at which the decoding of a JPEG can begin.
+// Describes an entry of a JPEG. An entry is an MCU (coding unit) at which decoding can begin. The first MCU is not an
+// entry.
 //
 //   const mr::detail::jpeg_entry e{.mcu = 4, .offset_bytes = 1'720, .bit = 3, .dc = {112, -4, 9}};
 //   stream.enter(e);                             // mcu_stream.hpp: decodes MCU 4 next

@@ -1,8 +1,8 @@
 // The decoded samples of a JPEG's components (luma and chroma), before chroma upsampling and color conversion.
 //
-//   const mr::detail::jpeg_planes& p = result.planes;      // of a region, see jpeg_planes_request
+//   const mr::detail::jpeg_planes& p = result.planes;      // the planes of a region
 //   const mr::detail::plane_view &y = p.component[0], &cb = p.component[1];
-//   auto luma = y.data[row * y.stride_bytes + column];     // of pixel (p.left + column, p.top + row)
+//   auto luma = y.data[row * y.stride_bytes + column];     // luma of pixel (p.left + column, p.top + row)
 //   auto blue = cb.data[0];                                // chroma begins at p.left / p.horizontal_sampling
 //
 // Shapes: samples are u8. Width and height count only samples that belong to the image, without the padding of
@@ -41,8 +41,8 @@ struct jpeg_planes {
 
 // Defines a request to the built-in JPEG decoder, and its result.
 // Units: the rectangle is in luma pixels, [left, right) x [top, bottom), and is clipped to the image. A caller that
-// also reads neighboring pixels, for example for interpolation, must request a larger rectangle. With `eighths` < 8,
-// all coordinates refer to pixels of the smaller image. The planes equal the planes of libjpeg with scale_num =
+// also reads neighboring pixels, for example for interpolation, must request a larger rectangle. If `eighths` is below
+// 8, all coordinates refer to pixels of the smaller image. The planes equal the planes of libjpeg with scale_num =
 // eighths.
 
 /// Returns the length of an image's side at `eighths` / 8 of its size, rounded up as libjpeg does.

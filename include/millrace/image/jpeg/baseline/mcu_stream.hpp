@@ -4,7 +4,7 @@
 //   mr::detail::mcu_stream m;
 //   if (const auto why = m.read_header(bytes, store); why != mr::jpeg_refusal::none) return why;
 //   m.begin_scan();
-//   const std::size_t mcus = m.begin_segment(16, false, stop);    // skips MCUs; true would store them
+//   const std::size_t mcus = m.begin_segment(16, false, stop);    // false: skips MCUs; true: stores MCUs
 //   loops.run(m.blocks());                                        // block_loops.hpp
 //   if (!m.end_segment()) return damaged;
 //   if (!m.add_skipped_differences()) return wild;
@@ -53,7 +53,7 @@ inline const std::uint8_t* find_marker(const std::uint8_t* from, const std::uint
 }
 
 /// Returns the first byte of restart interval `last`. The search begins at `from`, a byte of interval `first`. Returns
-/// null if a marker between them is missing or has a wrong number.
+/// null if a marker between the two intervals is missing or has a wrong number.
 inline const std::uint8_t* find_restart(const std::uint8_t* from, const std::uint8_t* end, unsigned first,
                                         unsigned last) noexcept {
   for (; first < last; ++first) {

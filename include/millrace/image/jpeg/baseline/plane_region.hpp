@@ -57,7 +57,7 @@ struct mcu_region {
 inline jpeg_planes lay_out_planes(const scan_header& h, const mcu_region& region, int eighths, byte_memory& memory) {
   jpeg_planes p;
   const auto& luma = h.component[0];
-  const int chroma_size = block_side(h, 1, eighths) / eighths;   // chroma blocks have this multiple of the side
+  const int chroma_size = block_side(h, 1, eighths) / eighths;   // 2 if chroma blocks have twice the side, else 1
   p.components = h.components;
   p.horizontal_sampling = luma.horizontal / chroma_size;
   p.vertical_sampling = luma.vertical / chroma_size;

@@ -1,5 +1,5 @@
 // Lists the blocks of a segment in stream order, with the addresses of their coefficients. A segment is several MCUs
-// (coding units of a JPEG) of one row. A slot is the entry for one block.
+// (coding units of a JPEG) of one row. A slot describes one block.
 //
 //   mr::detail::segment_slots slots;
 //   if (!slots.are_of(header, tables)) slots.lay_out(header, tables);

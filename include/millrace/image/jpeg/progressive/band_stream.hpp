@@ -46,7 +46,7 @@ struct alignas(8) band_entry {
   enum : std::uint8_t { zeros = 0, coefficient = 1, end_of_band = 2, long_word = 3, invalid = 4 };
 
   std::uint8_t bits;        // bits to consume from the stream; for end_of_band, only the bits of the code word
-  std::uint8_t run;         // zeros before the coefficient; for end_of_band, the size in bits of the number of blocks
+  std::uint8_t run;         // zeros before the coefficient; for end_of_band, the number of bits of the block count
   std::uint8_t shift;       // shift of the window to the magnitude: 64 - bits
   std::uint8_t magnitude;   // size of the magnitude in bits
   std::int16_t bias;        // added to the magnitude bits

@@ -76,7 +76,7 @@ class dc_scan {
   template <class Use>
   bool for_each_block(std::size_t row, std::size_t from, std::size_t to, const Use& use) {
     struct block_row {
-      std::size_t component, across, first, end;   // index in the scan; blocks of an MCU; blocks within the region
+      std::size_t component, across, first, end;   // [first, end) is within the region
       block_run stored;
     };
     std::array<block_row, max_mcu_blocks> rows;

@@ -3,7 +3,7 @@
 //   mr::detail::progressive_reader reader(file, header);                     // bytes, and a scan_header to fill
 //   mr::detail::progressive_scan scan;
 //   for (auto step = reader.next(2, scan); step.result == reader.at_scan; step = reader.next(data_end, scan))
-//     decode(scan);                                                          // its data: at scan.data_offset_bytes
+//     decode(scan);                                                          // decodes from scan.data_offset_bytes on
 //   if (!reader.refined()) return mr::jpeg_refusal::unrefined;       // libjpeg smooths such images
 //
 // Accepts 8-bit progressive Huffman coding, with the same layouts of components as scan_header.hpp. The bits of a
