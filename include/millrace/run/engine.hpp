@@ -1,4 +1,4 @@
-// Builds the parts of a run, which depend on the type of the flow. run_core runs these parts. For internal use only.
+// Builds the parts of a run whose types depend on the flow. run_core runs these parts. For internal use only.
 #pragma once
 
 #include <millrace/deliver/batch.hpp>

@@ -14,14 +14,15 @@
 // run serially.
 // Number: at most min(threads, concurrency()) tasks of a session are queued or running at the same time. Tuning does
 // not exceed this number.
-// Tasks: a task lasts about 5 ms, but it completes at least one claim (samples that a worker processes together). A
-// task waits only if a callable of the flow waits. It never throws. An executor may run tasks late and in any order.
-// The results of the session do not depend on this order. While the session lives, each task must run exactly once.
+// Tasks: a task ends after about 5 ms, but not before it has completed a claim (samples that a worker processes
+// together). A task waits only if a callable of the flow waits. A task never throws. An executor may run tasks late and
+// in any order. The results of the session do not depend on this order. While the session lives, each task must run
+// exactly once.
 // Deadlocks: submit() must not run the task, wait for a task, or call the session. The caller of submit() may have
-// locked mutexes of the session. If a thread of the executor calls next(), another of its threads must be free to run
-// the tasks.
+// locked mutexes of the session. If a thread of the executor calls next(), another thread of the executor must be free
+// to run the tasks.
 // Shutdown: when a session is destroyed, or ends with an error, it waits for its running tasks and for calls of
-// submit(). Afterwards, the session never uses the executor. A task that begins later does nothing.
+// submit(). Afterwards, the session never uses the executor. If a task begins later, it does nothing.
 // Errors: an exception of submit() ends the run. next() throws this exception after the batches that are already
 // complete. The constructor of a session throws setup_error if concurrency() or `threads` is 0.
 // Threads: several threads of the session and of the user may call submit() at the same time. Sessions may share an

@@ -22,7 +22,7 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// The settings of a run that are read from the stages of its flow.
+/// The settings of a run that its flow determines.
 struct run_settings {
   to_device_options device{.device = host_device()};
   std::size_t batch_rows = 0;
@@ -56,10 +56,10 @@ struct planning_options {
 
 /// Throws setup_error for stages and options that are incompatible.
 void check_flow(const flow_facts& f);
-/// Returns the names of the samples if batches have keys, else null.
+/// Returns the object that names the samples; null if batches have no keys.
 std::shared_ptr<sample_names> names_for(const flow_facts& f);
 /// Returns the damage_rule of a session. Throws setup_error if the flow, the source or the number of ranks does not
-/// support the policy of the session.
+/// support the damage policy of the session.
 damage_rule damage_rule_for(const flow_facts& f, const session_options& o);
 /// Returns a warning if a lane (an interleaved part of the order) has fewer than two rows in a batch, because no other
 /// row can replace a damaged row. Otherwise returns an empty string.

@@ -31,7 +31,7 @@ struct memory_budget {
   std::size_t window = 0;           ///< samples of the shuffle window
   bool withholds = false;           ///< whether the complete window is in memory at the start of the run
   double sample_bytes = 0;          ///< mean encoded size of the samples read so far
-  std::size_t neighbor_bytes = 0;   ///< bytes of small samples that are read early, with their neighbors
+  std::size_t neighbor_bytes = 0;   ///< bytes of samples that are read early, together with their neighbors
 
   /// Returns the default number of batches to prefetch on the host, from 2 to 16. The number is higher for small
   /// batches.

@@ -3,7 +3,7 @@
 //   mr::session run{std::move(flow), {.epochs = 90}};
 //   for (auto& [pixels, label] : run) train_step(pixels, label);         // or auto& b: b.stream(), b.position() ...
 //
-//   class trainer {                                       // the type names the columns, not the flow
+//   class trainer {                                       // the type lists the columns, not the stages
 //     mr::session<&example::pixels, &example::label> data_;
 //    public:
 //     explicit trainer(const std::string& shards) : data_(flow_of(shards), {.epochs = 90}) {}
@@ -19,8 +19,9 @@
 // this error after all earlier batches. The error ends the session: each later call throws a setup_error that repeats
 // the message. A new loop over a session that has delivered all its epochs throws setup_error, too.
 // Epochs: each epoch is delivered once, in order. epoch(n) starts epoch n and skips the rest of earlier epochs. If a
-// loop over epoch n was left early, another loop over epoch n continues it. A loop over epoch n throws setup_error if
-// the session has already passed the end of epoch n. In a resumed run, the epochs before the resume point are empty.
+// loop over epoch n was left early, another loop over epoch n continues with the next batch. A loop over epoch n throws
+// setup_error if the session has already passed the end of epoch n. In a resumed run, the epochs before the resume
+// point are empty.
 // Threads: any thread may request batches, but only one thread at a time. A concurrent request throws setup_error. Any
 // thread may call stats() at any time.
 // Fork: in a forked child, next() throws setup_error and the destructor does nothing. The child may create a session.
@@ -93,9 +94,9 @@ class session {
   session(session&&) noexcept = default;
   session& operator=(session&&) noexcept = default;
 
-  /// Returns the next batch of the run, or an empty batch at the end of the run. Blocks until the batch is ready.
-  /// Throws the error of the batch, if it has one. Throws setup_error if the caller owns the batches of all slots,
-  /// unless session_options::leases_released_by_other_threads is set.
+  /// Returns the next batch of the run, or an empty batch at the end of the run. Blocks until the batch is ready. If
+  /// the batch has an error, throws this error. Throws setup_error if the caller owns the batches of all slots, unless
+  /// session_options::leases_released_by_other_threads is set.
   batch next() { return engine().next(); }
 
   /// Waits at most `time` for the next batch of a loop over `epoch` (`endless`: over all epochs). Returns true if the
@@ -166,12 +167,12 @@ class session {
     return running().order().locate(epoch, position);
   }
   /// Returns the measured shuffle quality of this rank's samples so far, and the expected quality. Any thread may call
-  /// it. Throws setup_error unless the flow has exactly one source and that source has an index.
+  /// this function. Throws setup_error unless the flow has exactly one source and that source has an index.
   shuffle_statistics shuffle_quality() const { return running().order().shuffle_quality(); }
-  /// Returns the counters of the run, at low cost. Any thread may call it.
+  /// Returns the counters of the run, at low cost. Any thread may call this function.
   run_stats stats() const { return running().core().stats(); }
   /// Returns all metrics since the start of the run, for a report (measure/values/flow_statistics.hpp). Any thread may
-  /// call it at any time. Costs 0.2 to 0.5 ms, because it queries the system about each thread.
+  /// call this function at any time. A call costs 0.2 to 0.5 ms, because it queries the system about each thread.
   flow_statistics statistics() const { return running().core().statistics(); }
   /// Returns the metrics of statistics() without the first batches, which arrived before the buffers were full.
   flow_statistics statistics_after_warm_up() const { return running().core().statistics_after_warm_up(); }

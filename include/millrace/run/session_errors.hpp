@@ -15,9 +15,9 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// Returns `o` with the default of `world` if it is not set. If `o` has an executor, also limits `threads` to the
-/// executor's threads. Throws setup_error for invalid epochs, for an executor with 0 threads, and for an unset world if
-/// a launcher started several processes.
+/// Returns `o` with these changes: if `world` is not set, sets its default; if an executor is set, limits `threads` to
+/// the threads of the executor. Throws setup_error for invalid epochs, for an executor with 0 threads, and for an unset
+/// world if a launcher started several processes.
 session_options checked(session_options o);
 
 /// Throws the setup_error for a loop over `epoch` (endless: over the rest of the run) after the session has delivered

@@ -70,8 +70,9 @@ struct session_options {
   /// uses at most concurrency() threads. If `executor` is null, oneTBB's threads run the workers.
   std::shared_ptr<millrace::executor> executor{};
   unsigned io_threads = 4;   ///< number of shards that are read at the same time
-  /// Binds workers and I/O threads to the cores of the device's NUMA node, and counts only these cores if `threads` is
-  /// empty. The cores of other nodes are then unused. No effect if the machine has one node, or the device is the host.
+  /// Binds workers and I/O threads to the cores of the device's NUMA node. The session does not use the cores of other
+  /// nodes, and the default of `threads` does not count them. No effect if the machine has one node, or if the device
+  /// is the host.
   bool threads_near_device = false;
   std::optional<std::size_t> memory_bytes{};   ///< memory budget; default: a quarter of the usable memory
   /// Maximum bytes of samples that are read and not yet claimed by a worker. The default is 256 MiB, but at most a

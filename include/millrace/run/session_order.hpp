@@ -1,5 +1,5 @@
 // Derives the facts about a flow from its type, and plans its run. With an index, the plan is the order of the samples.
-// Without an index, it is the order of the shards.
+// Without an index, the plan is the order of the shards.
 //
 //   mr::detail::flow_facts facts = mr::detail::facts_of(flow);
 //   facts.has_index = mr::detail::is_planned<decltype(flow)>(source, false, notices);

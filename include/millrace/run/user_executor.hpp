@@ -67,7 +67,7 @@ class user_executor final : public worker_executor {
     std::string waits() const;
 
    private:
-    /// The body of each of the user's tasks.
+    /// The function that each task runs.
     void run_oldest() noexcept;
     /// Submits a task that `tasks_` already counts, then decrements `uses_`.
     void submit_task() noexcept;

@@ -6,8 +6,8 @@
 //
 // The items are records, so a map function for shards() also works for files(). r.shard() is the complete path of the
 // file. r.key() is the path without its fixed part, such as "cat/1.jpg". By default, the fixed part ends before the
-// first glob. The option `root` replaces this default. A field contains the bytes of the file. The name of the field is
-// the extension of the file in lower case: r["jpg"].
+// first glob. The option `root` replaces this default. One field contains the bytes of the file. The name of the field
+// is the extension of the file in lower case: r["jpg"].
 // `names` is a pattern, a folder, or a list of paths. A pattern may contain braces, "::" and the globs * ? [..] and **,
 // as for list_shards(). A folder selects all files in the folder and its subfolders. The paths of a list are used
 // literally. Globs match only files, and skip names that begin with a dot. The files of each glob and folder are sorted
@@ -47,7 +47,7 @@ namespace millrace { inline namespace MILLRACE_ABI {
 /// Options of files().
 struct files_options {
   std::uint64_t seed = 0;               ///< seed of the shuffle and of all random numbers
-  bool folders_are_classes = false;     ///< adds a field "cls": the number of the first folder of the key
+  bool folders_are_classes = false;     ///< adds a field "cls": the class number of the key's first folder
   std::vector<std::string> classes{};   ///< names of the classes, by number; if set, folders_are_classes is true
   /// The prefix that is removed from each path to form its key. By default, this is the part before the first glob. For
   /// a list, nothing is removed by default.

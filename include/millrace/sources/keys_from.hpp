@@ -7,8 +7,8 @@
 // A file that ends in .jsonl or .ndjson contains an object in each line, as in quarantine lists. The object has the
 // string "key". If it also has the string "shard", the key matches only in the shard with this file name. If a key or a
 // shard name is not UTF-8, "key_hex" or "shard_hex" contains its bytes in hexadecimal. A line with a shard and a null
-// key is a note about the shard, and is skipped. If the process that writes a quarantine list is killed, its last line
-// may be truncated. This line is skipped, too.
+// key is a note about the shard, and is skipped. If the writer of a quarantine list was killed, the last line of the
+// list may be truncated. A truncated last line is skipped, too.
 // Files may be compressed, as for lines(). Patterns are the same as for list_shards(). In a folder, keys_from() reads
 // the same files as lines().
 // Errors: setup_error for missing files, unless allow_missing is set. data_error with file and line if a JSON object
@@ -27,7 +27,7 @@ namespace millrace { inline namespace MILLRACE_ABI {
 
 /// Options of keys_from().
 struct keys_from_options {
-  bool allow_missing = false;    ///< ignores a pattern without files; a first run has no quarantine list
+  bool allow_missing = false;    ///< ignores patterns without matches, because a first run has no quarantine list
   millrace::storage storage{};   ///< storage that contains the files
 };
 

@@ -14,12 +14,12 @@
 // curriculum: weighted{web, source_weight::linear({{0, 0.9}, {1'000'000, 0.1}})}. A weight that is a function requires
 // exhausted::repeat. If all weights are numbers, every interval of positions contains the sources in proportion to
 // their weights. order/mix_pattern.hpp and order/mix_schedule.hpp describe the details. order/mix_plan.hpp describes
-// the end of a source and of an epoch. Ranks and resume are as for shards() with an index. stats().sources counts the
-// samples delivered from each source. session::locate() names the source of a sample.
+// the end of a source and of an epoch. Ranks and resume points work as for shards() with an index. stats().sources
+// counts the samples delivered from each source. session::locate() names the source of a sample.
 //
-// Inner mixes: a source may itself be a mix of shards. The sources of this inner mix then become sources of the outer
-// mix. In the outer mix, the weight of such a source is its share of the inner mix, multiplied by the weight of the
-// inner mix. Both mixes need the same on_exhausted. If a shuffle follows an inner mix, the inner mix is streamed.
+// Inner mixes: a source may itself be a mix of shards. The outer mix includes each source of this inner mix separately.
+// In the outer mix, the weight of such a source is its share of the inner mix, multiplied by the weight of the inner
+// mix. Both mixes need the same on_exhausted. If a shuffle follows an inner mix, the inner mix is streamed.
 //
 // Streams: if one source is not shards(), or has shards without an index, all sources are streamed. The run must then
 // have only one process (read/mix/mix_streams.hpp). stats().sources and session::locate() are not available. The end of

@@ -182,7 +182,7 @@ struct mix_leaves {
   std::vector<std::size_t> first{};   ///< for each argument of mix(), the number of its first source
 };
 
-/// The maps of one argument of mix(). If `IsMix` is true, the argument is a mix. The maps then receive a mixed_record
+/// The maps of one argument of mix(). If `IsMix` is true, the argument is a mix, and the maps receive a mixed_record
 /// with the number of the source within this mix.
 template <class Maps, bool IsMix>
 struct part_maps {

@@ -5,8 +5,8 @@
 //             | mr::prefetch({.batches = 4})
 //             | mr::to_device({.device = mr::best_device()});
 //
-// item/column/columns.hpp lists the allowed types of columns. The worker that created an item writes its row directly
-// into the slot (the memory of the batch). The run's first sample defines the shapes.
+// item/column/columns.hpp lists the allowed types of columns. The worker that created an item also writes the item's
+// row directly into the slot (the memory of the batch). The run's first sample defines the shapes.
 // Evaluation: if pad_last is true, masked rows fill the last batch of an epoch. Every batch has `size` rows on every
 // rank, and each sample occurs exactly once over all ranks. b.valid() is 1 for rows with a sample. Masked rows are the
 // last rows of the batch. They contain zeros (length 0 in a ragged column) and have an empty key.

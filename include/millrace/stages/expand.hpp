@@ -43,7 +43,7 @@ template <class C, class In>
   requires requires { sizeof(decltype(&C::push)); }
 struct push_parameter<C, In> : diagnose::first_parameter<decltype(&C::push)> {};
 
-/// `Bounded` is true if expand_options has the bound. Then the stage does not need max_outputs().
+/// If `Bounded` is true, expand_options contains the bound, and the stage does not need max_outputs().
 template <class C, class In, bool Bounded>
 constexpr diagnose::mistake mistake_of_expanding() {
   using diagnose::mistake;
@@ -71,7 +71,7 @@ struct output_bound {
   bool promised;
 };
 
-/// The result of expand(). `Bounded` is true if expand_options has the bound. Then the stage does not need
+/// The result of expand(). If `Bounded` is true, expand_options contains the bound, and the stage does not need
 /// max_outputs().
 template <class C, bool Bounded = false>
 struct expand_stage : stage_tag {

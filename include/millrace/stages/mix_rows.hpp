@@ -26,9 +26,9 @@
 // Ranks: the resume point contains the stride. A resumed run uses this stride unless `.stride` is set. If the number of
 // ranks divides the stride, the rows do not depend on the number of ranks. Otherwise, the session throws setup_error.
 //
-// Mixing: the worker that renders the second row of a pair mixes both rows, by the formulas of item/column/row_mix.hpp.
-// With `.deferred`, the worker does not mix rows. Call mr::mix_rows(pixels, b.row_mixes()) to mix them on the host
-// (device/mix_rows.hpp), or on a GPU with bit-identical results (device/mix_rows.cuh).
+// Mixing: if both rows of a pair are rendered, the worker that rendered the later row mixes both rows, by the formulas
+// of item/column/row_mix.hpp. With `.deferred`, the worker does not mix rows. Call mr::mix_rows(pixels, b.row_mixes())
+// to mix them on the host (device/mix_rows.hpp), or on a GPU with bit-identical results (device/mix_rows.cuh).
 // Errors: setup_error for options out of range, and for cutmix of rows without a height and a width. setup_error for a
 // stride that is not a multiple of the number of ranks.
 #pragma once
@@ -49,7 +49,7 @@ namespace millrace { inline namespace MILLRACE_ABI {
 /// Options of mix_rows().
 struct mix_rows_options {
   double mixup_alpha = 0;            ///< lambda is distributed as Beta(alpha, alpha); 1/1024 to 1024, or 0 for no mixup
-  double cutmix_alpha = 0;           ///< alpha of cutmix, whose lambda changes if the box is clipped; 0 for no cutmix
+  double cutmix_alpha = 0;           ///< lambda is Beta(alpha, alpha) before the box is clipped; 0 for no cutmix
   double switch_probability = 0.5;   ///< probability of cutmix, if both alphas are set
   double probability = 1;            ///< probability that a pair is mixed
   /// Minimum and maximum side of the cutmix box, as fractions of the image's sides, as in timm. By default, alpha
@@ -158,7 +158,7 @@ auto mixup(const mixup_options& o = {}) {
                                   .deferred = o.deferred});
 }
 
-/// Returns the same stage for the first of these columns; the second one contains the labels.
+/// Returns the stage for these columns. The first column contains the rows, and the second column contains the labels.
 template <auto Pixels, auto Label, auto... Others>
 auto mixup(columns<Pixels, Label, Others...>, const mixup_options& o = {}) {
   return mixup<Pixels, Label>(o);
@@ -176,7 +176,7 @@ auto cutmix(const cutmix_options& o = {}) {
                                   .layout = o.layout,
                                   .deferred = o.deferred});
 }
-/// Returns the same stage for the first of these columns; the second one contains the labels.
+/// Returns the stage for these columns. The first column contains the rows, and the second column contains the labels.
 template <auto Pixels, auto Label, auto... Others>
 auto cutmix(columns<Pixels, Label, Others...>, const cutmix_options& o = {}) {
   return cutmix<Pixels, Label>(o);

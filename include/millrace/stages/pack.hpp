@@ -25,7 +25,7 @@
 // The order of the rows does not depend on the number of threads.
 // Resume: if pack() builds rows of tokens, and only map() and batch() follow, a resumed run starts at the document that
 // contains the end of the last delivered row. In all other cases, a resumed run on one rank reads the current pass
-// again from its beginning. On several ranks, it reads all data again from the start of the run.
+// again from its beginning. On several ranks, a resumed run reads all data again from the start of the run.
 // On several ranks, each rank packs the documents of the shards that it reads. A row may continue from one pass into
 // the next pass, without padding. The resume point of a rank is valid only for this rank and the same number of ranks.
 // Errors: setup_error for a length or max_cost of 0. setup_error for a resume point of a run with another length,
@@ -67,7 +67,7 @@ struct pack_best_fit_options {
 
 /// Options of pack() and pack_best_fit() with a function from an item to its cost.
 struct cost_options {
-  std::size_t max_cost = 0;     ///< maximum cost of the items of a row; required
+  std::size_t max_cost = 0;     ///< maximum sum of the costs of a row's items; required
   std::size_t open_rows = 64;   ///< rows that pack_best_fit() fills at the same time
 };
 

@@ -11,8 +11,8 @@
 //   const auto got = ring.take(batch);  // trainer or stager: in order of batches; bell() rings when a retry is useful
 //   if (got.what == mr::detail::batch_ring::outcome::ready) ring.free(got.batch.slot);   // any thread, in any order
 //
-// A slot is assigned to a batch when the batch opens. Slots may be freed in any order. With `fixed`, batch n always
-// uses slot n % count and waits for that slot.
+// A slot is assigned to a batch when the batch opens. Slots may be freed in any order. If `fixed` is true, batch n
+// always uses slot n % count, and waits for that slot.
 // Errors: if several samples of a batch have errors, the error of the lowest position becomes the error of the batch.
 // Therefore the same data cause the same error. Threads: any thread may call any member. No member waits.
 #pragma once
@@ -142,7 +142,7 @@ class batch_ring {
   /// Returns the doorbell that rings whenever the result of take() or starts_epoch() may change.
   doorbell& bell() noexcept { return bell_; }
 
-  /// Allows access to the memory of all slots, so that its owner can free it.
+  /// Allows access to the memory of all slots, so that the owner of the memory can free it.
   void allow_access_to_all() noexcept {
     for (const slot& s : slots_) allow_access(s.data, slot_bytes_);
   }

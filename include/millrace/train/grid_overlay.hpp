@@ -55,7 +55,7 @@ std::array<std::uint8_t, 3> class_color(std::uint8_t label) noexcept;
 /// Converts a gray grid to RGB; an RGB grid is unchanged.
 void convert_grid_to_rgb(image& grid);
 
-/// Blends label maps into an RGB grid. Throws setup_error if the shape of the masks is not the [B, H, W] of the grid's
+/// Blends label maps into an RGB grid. Throws setup_error if the masks do not have the size and the number of the
 /// images.
 void blend_masks(image& grid, const grid_layout& layout, const tensor_view<const std::uint8_t, 3>& masks);
 

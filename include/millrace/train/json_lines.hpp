@@ -28,7 +28,8 @@ struct json_lines_options {
 /// A sink that appends rows to a JSON Lines file.
 class json_lines final : public sink {
  public:
-  /// Opens the file and repairs its last line. Throws setup_error if another log has the file open, and io_error.
+  /// Opens the file and repairs its last line. Throws setup_error if another log uses the file. Throws io_error if an
+  /// operation on the file fails.
   explicit json_lines(json_lines_options options);
   explicit json_lines(std::string path) : json_lines(json_lines_options{.path = std::move(path)}) {}
 

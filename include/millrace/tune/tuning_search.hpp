@@ -147,16 +147,16 @@ class tuning_search {
   /// returns four times the number of open reads.
   std::size_t knee_of(const tuning_window& w) const;
   concurrency_counts within(const concurrency_counts& target) const;
-  /// Returns `target` if it is at least an eighth below `open`; otherwise returns `open`. Never returns a number that
-  /// was too low before. Never lowers a number that rose after a fall. Never returns less than a quarter of `open`,
-  /// because one window may be wrong.
+  /// If `target` is less than `open` by at least an eighth, returns `target`; otherwise returns `open`. Never returns a
+  /// number that was too low before. Never lowers a number that rose after a fall. Never returns less than a quarter of
+  /// `open`, because one window may be wrong.
   static std::size_t lowered(std::size_t open, std::size_t target, const past& p);
   concurrency_counts nearer(const concurrency_counts& target) const;
   /// Returns lowered numbers for a window without a wait. If the open workers and reads have no spare time, raises the
   /// numbers instead.
   concurrency_counts reduced(const aim& a) const;
-  /// Adds one worker or one read, depending on which of the two has the lower rate. Changes nothing if both rates are
-  /// far above the rate of the step.
+  /// Adds one worker if the workers have a lower rate than the reads; otherwise adds one read. Changes nothing if both
+  /// rates are far above the rate of the step.
   concurrency_counts one_more(const tuning_window& w) const;
 
   /// Estimates the contention from read times at two numbers of outstanding reads, which may be from different windows.

@@ -39,8 +39,8 @@ std::string_view fixed_folder(std::string_view pattern) noexcept;
 /// Returns whether a path matches a pattern, component by component.
 bool path_matches(std::string_view pattern, std::string_view path);
 
-/// Returns the sorted files in and below a folder whose names `rule` accepts. Throws io_error if a folder cannot be
-/// read.
+/// Returns the sorted files of a folder and its subfolders, without files whose names `rule` rejects. Throws io_error
+/// if a folder cannot be read.
 std::vector<std::string> files_below(const std::string& folder, const folder_rule& rule);
 
 /// Returns the sorted files that match a pattern with "**". If "**" is the last component, returns only files whose

@@ -6,10 +6,10 @@
 //   const mr::entry_points all = mr::make_entry_points("train-{000..146}.tar", make);
 //   std::printf("%llu fields, %.1f %% of the shards\n", all.fields, 100 * all.share());
 //
-// shards() then delivers the entry points together with their fields (bytes::entries()). The shards do not change.
-// Alternatively, the option `entries` of shards() creates entry points at the first start. A call skips shards whose
-// indexes already have entry points. Therefore a second call completes an interrupted call. Entry points that need more
-// bytes than their payload are omitted.
+// Afterwards, shards() delivers the entry points together with their fields (bytes::entries()). The shards do not
+// change. Alternatively, the option `entries` of shards() creates entry points at the first start. A call skips shards
+// whose indexes already have entry points. Therefore a second call completes an interrupted call. Entry points that
+// need more bytes than their payload are omitted.
 // Errors: the errors of shards() with an index; io_error if an index cannot be written; the exceptions of `make`.
 // Threads: starts threads, which call `make` concurrently.
 #pragma once

@@ -1,5 +1,5 @@
-// The last segment of a flow. (A segment is a group of stages that run without a queue between them.) It runs the last
-// maps, and renders each sample into its row of a slot (the memory of a batch).
+// The last segment of a flow. (A segment is a group of stages that run without a queue between them.) The last segment
+// runs the last maps, and renders each sample into its row of a slot (the memory of a batch).
 //
 //   using columns = mr::detail::columns<&example::pixels, &example::label>;
 //   mr::detail::batch_segment<decltype(maps), columns> last(maps, {.batch = {.rows = 256, .batches = &ring}});

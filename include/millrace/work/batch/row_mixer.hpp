@@ -1,4 +1,5 @@
-// Mixes the rows of batches in pairs. The worker that renders the second row of a pair mixes the pair.
+// Mixes the rows of batches in pairs. If both rows of a pair are rendered, the worker that rendered the later row mixes
+// the pair.
 //
 //   mr::detail::row_mixer<columns> mixer({.rule = rule, .seed = 7, .stage = 2, .numbers = numbers});
 //   mixer.start(layout, ring);                 // after the shapes are fixed and the ring has its slots

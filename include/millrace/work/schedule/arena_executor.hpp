@@ -1,4 +1,4 @@
-// Runs tasks on oneTBB's workers, in its own arenas. Only this header and adapt/tbb.hpp include oneTBB.
+// Runs tasks on oneTBB's workers, in separate arenas. Only this header and adapt/tbb.hpp include oneTBB.
 //
 //   mr::detail::arena_executor workers({.workers = 8});
 //   workers.submit(task, 3);                 // runs on one of oneTBB's threads, as worker 3

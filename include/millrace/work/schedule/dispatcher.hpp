@@ -100,8 +100,7 @@ class dispatcher final : public worker_task, public ticket_gate, public std::ena
   bool advance();
 
   /// Sets the number of active workers to `count`, clamped to [1, max_workers]. From then on, available CPU time does
-  /// not change the number. Has no effect if the executor has separate threads for this
-  /// segment.
+  /// not change the number. Has no effect if the executor has separate threads for this segment.
   void set_active(std::size_t count);
 
   /// Requests that all workers leave after their current claims. Does not wait.

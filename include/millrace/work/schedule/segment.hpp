@@ -102,14 +102,14 @@ class pipeline_node {
   virtual ~pipeline_node() = default;
   /// Sets the event counts that the node increments. Called before start().
   virtual void count_into(event_counts&) noexcept {}
-  /// Adds the current metrics of the node's stages. Any thread may call it after start().
+  /// Adds the current metrics of the node's stages. Any thread may call this function after start().
   virtual void add_to(flow_statistics&, std::uint64_t now_ns) const { static_cast<void>(now_ns); }
   /// Returns a line that describes the node's work and waits, for the diagnosis of a stalled run. Any thread may call
-  /// it after start().
+  /// this function after start().
   virtual std::string waits(std::uint64_t now_ns) const { return static_cast<void>(now_ns), std::string(); }
-  /// Adds the latest spans of the node's threads. Any thread may call it after start().
+  /// Adds the latest spans of the node's threads. Any thread may call this function after start().
   virtual void add_to(timeline&, std::uint64_t start_ns) const { static_cast<void>(start_ns); }
-  /// Sets the number of the node's active workers or reads. Any thread may call it after start().
+  /// Sets the number of the node's active workers or reads. Any thread may call this function after start().
   virtual void set_active(const concurrency_counts&) {}
   /// Starts the node's threads, if it has any.
   virtual void start() = 0;

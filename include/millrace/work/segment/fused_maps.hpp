@@ -28,7 +28,7 @@ struct map_entry {
   std::size_t first_random_stage = 0;   ///< number of earlier stages that draw random numbers
 };
 
-/// Passes an `In` through each of `Maps`.
+/// Passes an item of type `In` through each of `Maps`.
 template <class In, class... Maps>
 class fused_maps;
 

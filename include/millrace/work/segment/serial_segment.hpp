@@ -1,5 +1,5 @@
-// A segment (a part of the pipeline) for a stage that buffers samples. It runs the stage on one thread, strictly in
-// order.
+// A segment (a part of the pipeline) for a stage that buffers samples. The segment runs the stage on one thread,
+// strictly in order.
 //
 //   mr::detail::shuffling<clip> stage(order, max_bytes);
 //   mr::detail::serial_segment<clip, decltype(stage)> middle(std::move(stage), {.capacity = 64}, next.entrance());
