@@ -4,8 +4,8 @@
 //   const mr::detail::borrowed_guard guard(data);       // when the plan is created
 //   guard.check(data, "an image", where);               // before the bytes are decoded
 //
-// Borrowed bytes are a view that does not own its memory (item/bytes.hpp). The guard checks whether the pages of the
-// bytes still exist. Then it compares a checksum of the first, the middle and the last 64 bytes.
+// Borrowed bytes are a view that does not own its memory (item/bytes.hpp). The guard checks that the pages of the bytes
+// still exist, and compares a checksum of the first, the middle and the last 64 bytes.
 // Errors: setup_error, because the defect is in the program and not in the data. Threads: not synchronized.
 // Cost: about 0.5 us for borrowed bytes, nothing for bytes that own their memory.
 #pragma once

@@ -56,7 +56,7 @@ class line {
   /// Returns the offset of the line in the uncompressed file.
   std::uint64_t offset_bytes() const noexcept { return from_.offset_bytes(); }
 
-  /// Returns the record of the line. It contains file, line and offset for errors.
+  /// Returns the record of the line, which contains file, line and offset for errors.
   record origin() const noexcept { return from_; }
   /// Returns the bytes of memory that the line keeps alive: its share of the block.
   std::size_t held_bytes() const noexcept { return from_.held_bytes(); }

@@ -10,13 +10,13 @@
 // values. The number of workers may change.
 // Versions:
 // - 6: for runs with an index; valid for any number of ranks.
-// - 7: for runs without an index. It adds the point at which reading begins again, the ranks of the run, and a hash of
-//   the files' modification times.
+// - 7: for runs without an index. Version 7 adds the point at which reading begins again, the ranks of the run, and a
+//   hash of the files' modification times.
 // - 8: for runs without an index that pack samples into rows. In addition to the fields of version 7, it contains the
 //   number of tokens in the first row.
 // - 1, 4 and 5: predecessors of 6, 7 and 8, with an older order. A run that resumes from such a text keeps the older
 //   order and the older version.
-// - 2 and 3: predecessors of 4 and 5. They are accepted only from runs with one lane (an interleaved part of the
+// - 2 and 3: predecessors of 4 and 5, which are accepted only from runs with one lane (an interleaved part of the
 //   order).
 //
 // Digest: with an index, the texts of all ranks differ only in `digest`, a checksum of the samples that the rank has
@@ -59,7 +59,8 @@ struct replay_point {
   friend bool operator==(const replay_point&, const replay_point&) = default;
 };
 
-/// The digest of one of several ranks, to detect whether the user summed the digests. Comparisons ignore this struct.
+/// A copy of the digest of one of several ranks. If `digest` still has this value, the user has not summed the digests.
+/// Comparisons ignore this struct.
 struct digest_share {
   std::uint64_t digest = 0;
   std::uint32_t ranks = 0;   ///< number of ranks; 0 if the digest is complete
@@ -98,7 +99,7 @@ struct position {
   std::uint64_t epoch_batches = 0;   ///< batches of an epoch; 0 if an epoch is one pass, 2^64 - 1 if it is endless
   bool drop_last = true;
   std::uint64_t data_set = 0;   ///< fingerprint of names, sizes and counts
-  std::uint64_t choice = 0;     ///< with an index: checksum of the choice; 0 if each sample is used once
+  std::uint64_t choice = 0;     ///< with an index: checksum of the used samples; 0 if each sample is used once
   std::uint32_t stride = 0;     ///< distance between the two rows of a mixed pair; 0 if rows are not mixed
   std::uint64_t digest = 0;     ///< digest of the delivered samples: of this rank, or the sum over ranks
   // Present in all versions except 1 and 6:

@@ -110,7 +110,7 @@ class record {
   std::vector<bytes> fields(std::string_view patterns, order by = order::number) const;
 
   /// Returns one field for each name, in the order of the names. For example, the names are a list in the sample's
-  /// JSON. A name may have alternatives, as in has().
+  /// JSON. A name may have alternatives, such as "jpg;png".
   /// Throws data_error if the record does not have one of the fields.
   template <class Names>
     requires requires(const Names& names) { std::string_view(*names.begin()); }

@@ -31,7 +31,7 @@ constexpr std::uint64_t child_id(std::uint64_t parent, std::uint64_t child) noex
 /// The location of a sample in the data set.
 struct located_sample {
   std::uint64_t shard = 0;   ///< ordinal in the user's list
-  std::uint64_t index = 0;   ///< number of the sample in the shard, from 0, as in the index file
+  std::uint64_t index = 0;   ///< number of the sample in the shard, from 0
 
   /// Returns the identity of the sample.
   std::uint64_t id() const noexcept { return sample_id(shard, index); }

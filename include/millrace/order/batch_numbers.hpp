@@ -5,7 +5,8 @@
 //   const auto where = numbers.of(5);                        // the session's sixth batch: batch 25 of epoch 3
 //   numbers.position(where, 2);                              // position of the third row: (25 * 64 + 2) * 4 + 1
 //
-// Positions count the rows of all ranks from the beginning of their epoch. They do not depend on the number of ranks.
+// Positions count the rows of all ranks from the beginning of an epoch. The positions do not depend on the number of
+// ranks.
 // Errors: none. Threads: not synchronized.
 #pragma once
 

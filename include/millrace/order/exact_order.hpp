@@ -50,7 +50,7 @@ struct exact_order_options {
   std::vector<std::uint64_t> counts{};   ///< samples of each shard, in the order of the user's list
   bool shuffled = true;
   std::size_t window = 8192;      ///< shuffle window in samples, over all lanes
-  std::size_t lanes = 0;          ///< number of lanes; 0 for automatic_lanes()
+  std::size_t lanes = 0;          ///< number of lanes; 0 selects automatic_lanes()
   std::size_t global_batch = 1;   ///< rows of a batch over all ranks
   bool drop_last = true;          ///< drops the samples of an exact pass that do not fill a batch
   /// If true, and if the window covers the data set, each pass is a uniform permutation. If false, samples are always

@@ -33,10 +33,10 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 struct mix_plan_options {
   std::vector<mix_source_spec> sources{};
   exhausted on_exhausted = exhausted::stop;
-  std::size_t lanes = 0;          ///< lanes of each source; 0 for automatic_lanes() of that source
+  std::size_t lanes = 0;          ///< lanes of each source; 0 selects automatic_lanes()
   bool permutes = true;           ///< if true, a window that covers a source permutes the source uniformly
   std::size_t global_batch = 1;   ///< rows of a batch over all ranks
-  bool drop_last = true;          ///< whether to drop a short last batch; only with stop and reweight
+  bool drop_last = true;          ///< drops a short last batch; used only with stop and reweight
   std::uint64_t epoch_batches = exact_order_options::exact_pass;   ///< a number or endless; used only with repeat
 };
 

@@ -55,7 +55,7 @@ class shuffle_forecast {
   double share(std::size_t window) const { return share_of(plan_->with_window(window)); }
 
   /// Returns the smallest window, with a tolerance of 5 %, whose share is at most (1 + excess) times the ideal share.
-  /// Returns nothing if no such window exists. This is possible only in the order of an old resume point (version 1).
+  /// Returns nothing if no such window exists, which is possible only in the order of an old resume point (version 1).
   std::optional<std::size_t> window_within(double excess) const;
 
  private:

@@ -1,11 +1,11 @@
-// Inspects a cache on a local disk: its files, the cached share of each file, and whether the checksums are right.
+// Inspects a cache on a local disk. Lists the cached files and the cached share of each file, and checks the checksums.
 //
 //   const mr::cache_contents contents = mr::contents_of_cache("/scratch/mr");
 //   for (const auto& file : contents.files)
 //     std::printf("%s: %.1f %%\n", mr::printable(file.name).c_str(), 100 * file.share());
 //
-// The function inspects only the cache of the current user. It changes nothing, and may run while other processes use
-// the cache.
+// The function inspects only the cache of the current user. The function changes nothing, and may run while other
+// processes use the cache.
 // Errors: setup_error if the folder has no cache of this user. Threads: any thread.
 #pragma once
 

@@ -1,5 +1,5 @@
-// cache_ledger: manages the disk space of a cache. It counts the bytes in use, and evicts blocks (parts of remote
-// files, each in its own file) when new blocks need space.
+// cache_ledger: manages the disk space of a cache. The ledger counts the bytes in use. If new blocks (parts of remote
+// files, each in its own file) need space, the ledger evicts old blocks.
 //
 //   mr::detail::cache_ledger ledger(options, counts);
 //   const bool fits = ledger.reserve(part.get(), bytes);       // sets the size of the file; may evict blocks

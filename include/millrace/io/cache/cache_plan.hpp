@@ -7,8 +7,8 @@
 //       if (plan.wait_for_room(*name)) plan.add(*name, bytes);
 //   plan.closed(names[0]);                                 // a reader has finished the file
 //
-// Each call of expect() adds a list. The plan alternates between the lists and keeps the order of each list. It limits
-// the prefetched bytes that no reader has used yet.
+// Each call of expect() adds a list. The plan alternates between the lists and keeps the order of each list. The plan
+// also limits the prefetched bytes that no reader has used yet.
 // Errors: none. Threads: any number of threads.
 #pragma once
 

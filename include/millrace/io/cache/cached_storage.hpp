@@ -115,7 +115,8 @@ class cached_storage final : public storage_interface {
 
   void assume(const std::string& name, const file_identity& identity) override { core_->below->assume(name, identity); }
   std::size_t request_bytes() const override { return core_->below->request_bytes(); }
-  /// Returns the folder for indexes. Their size (about 0.1 % of the data) does not count toward the limit of the cache.
+  /// Returns the folder for indexes. The size of the indexes (about 0.1 % of the data) does not count toward the limit
+  /// of the cache.
   std::string index_folder() const override { return core_->folder.root() + "/indexes"; }
 
   /// Begins to prefetch the files. Prefetches up to `prefetched_files` files concurrently. If the system cannot start

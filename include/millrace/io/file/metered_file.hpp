@@ -3,7 +3,7 @@
 //   auto source = std::make_unique<mr::detail::metered_file>(mr::storage(), "train-000.tar", meter);
 //
 // Opening the file is reported as a read of 0 bytes, because on a network file system it is as slow as a read.
-// Errors and threads: as for files of the storage. Lifetime: the meter must outlive the file.
+// Errors: the errors of the storage. Threads: one thread at a time. Lifetime: the meter must outlive the file.
 #pragma once
 
 #include <millrace/io/file/storage.hpp>

@@ -1,4 +1,5 @@
-// Sends many requests to a storage concurrently. This is faster because each request mostly waits for the storage.
+// Sends many requests to a storage concurrently. Concurrent requests are faster, because each request mostly waits for
+// the storage.
 //
 //   mr::detail::run_concurrently(names.size(), 32, [&](std::size_t i) { entries[i] = at->find(names[i]); });
 //

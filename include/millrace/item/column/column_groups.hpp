@@ -24,7 +24,7 @@ concept joins_groups = requires(const T& item, typename T::group& g, std::span<t
   g.render(s);
 };
 
-/// The group type of a column type, or of the elements of an array. It is void for a type without a group.
+/// The group type of a column type, or of the elements of an array. For a type without a group, the group type is void.
 template <class T>
 struct group_of {
   using type = void;

@@ -1,5 +1,5 @@
-// The place of a column in a slot (the memory of a batch). It has the shape and the offset of the rows, and the padding
-// of ragged rows.
+// The place of a column in a slot (the memory of a batch). The place has the shape and the offset of the rows, and the
+// padding of ragged rows.
 //
 //   mr::detail::column_place<mr::ragged<float, 2>> place;
 //   place.shape = {100, 4}, place.row_elements = 400, place.options = first.options();
@@ -76,8 +76,8 @@ struct column_place<T> {
     if constexpr (sized || list) return false;
     else return options.fixed;
   }
-  /// A column of lists stores the offset 0 before the lengths of the rows. This is the size of that offset; 0 for other
-  /// columns.
+  /// Size of the number before the lengths of the rows. A column of lists stores the offset 0 there; other columns have
+  /// no such number.
   static constexpr std::size_t offset_before_bytes = list ? sizeof(std::int32_t) : 0;
   std::int32_t* lengths(std::byte* base) const noexcept {
     return reinterpret_cast<std::int32_t*>(base + lengths_at_bytes);

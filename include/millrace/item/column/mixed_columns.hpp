@@ -24,7 +24,7 @@ concept mixable_rows = column_type<T> && !varying_item<T> && mixable_element<typ
 template <class T>
 concept mixable_label = tensor_element<T>;
 
-/// The columns that mixing adds to a slot (the memory of a batch). Their offsets are in bytes from the first of these
+/// The columns that mixing adds to a slot (the memory of a batch). Offsets are in bytes from the first of these
 /// columns.
 template <mixable_label Label>
 struct mixed_part {
@@ -57,7 +57,7 @@ class mixed_columns : public columns<Members...> {
     std::size_t first = 0, second = 0;
   };
 
-  /// Same as columns::fix_shapes().
+  /// Works like columns::fix_shapes().
   void fix_shapes(const item& first, std::size_t rows, bool flags = false) {
     part_ = mixed_part<label>(rows);
     plain::fix_shapes(first, rows, flags, part_.bytes);
@@ -84,8 +84,8 @@ class mixed_columns : public columns<Members...> {
     enter(rows.first, rows.second);
     enter(rows.second, rows.first);
   }
-  /// Same as columns::copy_row(). The copy has the labels and the lambda of the original, and is later mixed with the
-  /// same partner.
+  /// Works like columns::copy_row(). The copy has the labels and the lambda of the original, and is later mixed with
+  /// the same partner.
   void copy_row(std::byte* base, std::size_t from, std::size_t to) const noexcept {
     plain::copy_row(base, from, to);
     label_b(base)[to] = label_b(base)[from];
@@ -94,13 +94,13 @@ class mixed_columns : public columns<Members...> {
     all[to] = {};
     all[to].next_copy = std::exchange(all[from].next_copy, static_cast<std::int32_t>(to));
   }
-  /// Same as columns::clear_row(). A row of zeros has lambda 1.
+  /// Works like columns::clear_row(). A row of zeros has lambda 1.
   void clear_row(std::byte* base, std::size_t row) const noexcept {
     plain::clear_row(base, row);
     start_row(base, row);
   }
 
-  /// Same as columns::describe().
+  /// Works like columns::describe().
   std::string describe() const {
     const std::string rows = to_string(std::array{plain::rows()});
     return plain::describe() + ", label_b " + rows + " " + std::string(dtype_name<label>()) + ", lambda " + rows +

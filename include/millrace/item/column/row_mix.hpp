@@ -24,7 +24,7 @@
 
 namespace millrace { inline namespace MILLRACE_ABI {
 
-/// How one row of a batch is mixed.
+/// The mix of one row of a batch: the partner, the weight, and the box.
 struct row_mix {
   static constexpr std::int32_t none = -1;
   static constexpr std::uint32_t full_weight = 65'536;   ///< a weight of 1

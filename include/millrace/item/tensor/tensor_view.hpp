@@ -230,8 +230,8 @@ struct sized_view {
   tensor_view<std::int32_t, 2> sizes{};   ///< [rows, 2]: height and width of each row without its padding
 };
 
-// list_view: a typed view of a column of lists. It has the items of all rows without padding, and the begin of each
-// row.
+// list_view: a typed view of a column of lists. The view has the items of all rows without padding, and the first item
+// of each row.
 //
 //   auto [pixels, offsets] = b.get<&example::pictures>();    // u8 [total, H, W, 3] and i32 [B + 1]
 //   for (int n = offsets[i]; n < offsets[i + 1]; ++n) use(pixels[n]);        // the images of row i

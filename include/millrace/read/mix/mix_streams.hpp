@@ -9,7 +9,8 @@
 // same way as by a shuffle() stage directly after the source. One thread reads all sources, one shard of each source at
 // a time. A run begins with pass 0.
 // Errors: the errors of the sources, with the name of the shard added. setup_error for a source without samples, and
-// for windows that need more than a quarter of the memory. Threads: as for any source.
+// for windows that need more than a quarter of the memory. Threads: any thread may call open(); one thread at a time
+// uses a reader.
 #pragma once
 
 #include <millrace/base/digest.hpp>
@@ -119,7 +120,7 @@ class mix_streams {
     return static_cast<std::int64_t>(times);
   }
 
-  /// Returns the meter of all sources. This function exists if at least one source reports its own reads.
+  /// Returns the meter of all sources. Requires at least one source that reports its own reads.
   read_meter& reads() const noexcept
     requires watched
   {

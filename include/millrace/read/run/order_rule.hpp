@@ -15,7 +15,7 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 /// The part of an order that depends on the version of the resume point.
 struct order_rule {
-  std::size_t lanes = 0;                             ///< number of lanes; 0 for automatic_lanes()
+  std::size_t lanes = 0;                             ///< number of lanes; 0 selects automatic_lanes()
   bool permutes = true;                              ///< exact_order_options::permutes
   std::uint32_t version = position::index_version;   ///< version of the run's resume points
 };

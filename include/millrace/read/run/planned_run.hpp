@@ -46,7 +46,8 @@ class planned_run {
   virtual bool keeps_older_order() const noexcept { return false; }
   /// Returns the maximum memory for blocks of neighboring samples that are read before they are needed, in bytes.
   virtual std::size_t held_bytes() const noexcept { return 0; }
-  /// Returns a description of the order, or "". It ends the line that the session reports at its start.
+  /// Returns a phrase about the order, for the line that the session reports at its start. Returns "" if there is
+  /// nothing to report.
   virtual std::string describe() const { return {}; }
   /// Returns the notices of the start: warnings, and the point at which a resumed run continues.
   virtual std::vector<notice> notices() const { return {}; }

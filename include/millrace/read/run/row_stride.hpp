@@ -21,7 +21,7 @@
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 struct row_stride_options {
-  std::optional<std::size_t> requested{};   ///< empty if rows are not mixed; 0 selects a stride
+  std::optional<std::size_t> requested{};   ///< empty if rows are not mixed; 0 selects the default stride
   std::uint32_t of_resume_point = 0;        ///< stride of the resume point; 0 for a new run
   std::size_t rows = 1;                     ///< rows per batch on one rank
   world mine{};

@@ -1,5 +1,5 @@
-// Reads the samples of one block (consecutive positions of a rank) of an indexed_source one by one. It is for data sets
-// whose samples are cheap to read.
+// Reads the samples of one block (consecutive positions of a rank) of an indexed_source one by one. This reader is for
+// data sets whose samples are cheap to read.
 //
 //   mr::detail::single_reader<mr::detail::token_data> reader(data, plan.positions(), samples);
 //   while (auto item = reader.next()) use(*item);

@@ -116,8 +116,8 @@ class interleaved_read_stage final : public read_stage_base<Source> {
   using options = interleaved_read_stage_options;
   /// If this number of consecutive passes has no sample, the source counts as empty.
   static constexpr std::uint64_t max_empty_passes = 100;
-  /// The number for a source whose passes all have the same samples. It is 2, because the first pass of a resumed run
-  /// may be incomplete.
+  /// The limit for a source whose passes all have the same samples. The limit is 2, because the first pass of a resumed
+  /// run may be incomplete.
   static constexpr std::uint64_t max_equal_empty_passes = 2;
 
   interleaved_read_stage(const Source& source, options o, sample_sink<item>& next);

@@ -5,8 +5,8 @@
 //   for (const std::exception_ptr& why : lost.take_new()) record(why);  // called by the trainer
 //
 // This class is used if the number of samples in the shard is unknown. The pass omits the missing samples.
-// Errors: accept() returns the error that ends the run. This is an error that is not damage, or the error for too many
-// lost shards. Threads: thread-safe.
+// Errors: accept() returns the error that ends the run: an error that is not damage, or the error for too many lost
+// shards. Threads: thread-safe.
 #pragma once
 
 #include <millrace/base/error.hpp>

@@ -21,8 +21,8 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-// The maximum number of bytes that are read ahead. It is 64 MiB at first. It grows if a reader has waited because of
-// the limit, and no samples wait for the workers at the end of a later read.
+// The maximum number of bytes that are read ahead. The limit is 64 MiB at first. It grows if a reader has waited
+// because of the limit, and if the workers have no samples at the end of a later read.
 // Any thread may call bytes(). The other functions require the lock of the read stage.
 
 /// A limit in bytes that grows on demand.

@@ -77,7 +77,7 @@ class read_stage : public pipeline_node {
   virtual std::size_t threads() const noexcept = 0;
   /// Returns the bytes of samples that were read, but that no worker has claimed yet.
   virtual std::size_t read_ahead_bytes() const noexcept = 0;
-  /// Returns the current maximum of read_ahead_bytes(). It grows if the storage requires it.
+  /// Returns the current maximum of read_ahead_bytes(). For slow storage, this maximum grows.
   virtual std::size_t read_ahead_limit_bytes() const noexcept = 0;
   /// Registers the table that receives the name of each sample. Call it before start(), if batches have keys.
   virtual void name_samples(std::shared_ptr<sample_names> names) = 0;

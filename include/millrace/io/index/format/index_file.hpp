@@ -69,7 +69,8 @@ struct stored_index {
   std::uint64_t conflicting_checksums = 0;   ///< checksums that differ from the file; the values of the file are used
 };
 
-/// The bytes of the entries of all members of a shard, in the order of the members. They may be divided anywhere.
+/// The bytes of the entries of all members of a shard, in the order of the members. The pieces may begin and end
+/// anywhere.
 using entry_pieces = std::vector<std::vector<std::byte>>;
 
 /// The file name suffix of indexes.
@@ -102,7 +103,7 @@ shard_identity identify_shard(const std::string& path, const storage& at = {});
 /// Loads the index of a shard, or returns the reason why it cannot be used. Throws io_error if the file cannot be read.
 loaded_index load_index(const std::string& path, const shard_identity& shard);
 
-/// Loads an index without comparing it with its shard. The state indicates whether the index itself is valid.
+/// Loads an index without a comparison with its shard. The state describes only the index.
 loaded_index load_index_without_shard(const std::string& path);
 
 /// The content of an index's head, which one small read returns. The rest of the file may be damaged.

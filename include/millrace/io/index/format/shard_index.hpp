@@ -33,9 +33,9 @@
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 // The locations of entry points in the index file of a shard. An entry point is a position in a payload at which its
-// decoder may start. The entries of a payload are the bytes that encode its entry points. Their format depends on the
-// decoder. In the file, the entries of a payload follow a CRC-32C of the payload and the entries. Entries are never
-// longer than their payload. All entries of a shard together have less than 4 GiB.
+// decoder may start. The entries of a payload are the bytes that encode its entry points. The format of the entries
+// depends on the decoder. In the file, the entries of a payload follow a CRC-32C of the payload and the entries.
+// Entries are never longer than their payload. All entries of a shard together have less than 4 GiB.
 // Memory: 4 bytes for each member (file of the archive) of a shard with entries. The entries stay in the file.
 
 /// The ranges of all entries of a shard.

@@ -1,4 +1,5 @@
-// Builds the index of a shard from its members, added in order. It forms the same samples as shard_reader.
+// Builds the index of a shard from its members, which are added in order. The index has the same samples that
+// shard_reader returns.
 //
 //   mr::detail::shard_index_builder build;
 //   build.add({.name = "a.jpg", .size_bytes = 700, .offset_bytes = 0, .payload_offset_bytes = 512, .regular = true});

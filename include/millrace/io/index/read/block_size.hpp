@@ -6,8 +6,8 @@
 //                                                                              .is_local = false});
 //   const bool alone = size.held_bytes == 0;              // true: each sample is read separately
 //
-// On a local disk, only small samples are read in blocks. In a remote storage, larger samples are also read in blocks
-// of up to eight samples, because each request is expensive.
+// On a local disk, only small samples are read in blocks. In a remote storage, larger samples are read in blocks of up
+// to eight samples, because each request is expensive.
 // Errors: none. Threads: pure functions; any thread.
 #pragma once
 

@@ -36,7 +36,7 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 /// Options of indexed_reader.
 struct indexed_reader_options {
-  std::vector<std::string> fields{};                   ///< selected fields, as in shard_reader_options
+  std::vector<std::string> fields{};                   ///< selected fields, see shard_reader_options
   shard_limits limits{};                               ///< a sample that exceeds a limit is an error, and is not read
   std::size_t bytes_per_read = std::size_t{1} << 20;   ///< a larger sample is read alone
   std::size_t largest_gap_bytes = std::size_t{32} << 10;   ///< larger gaps between payloads are not read
@@ -91,7 +91,7 @@ class indexed_reader {
 
  private:
   static constexpr std::size_t alignment = 64;   // alignment of each piece in memory, in bytes
-  // The keys and names follow the payloads in memory. This many of their bytes are prefetched into the CPU's cache.
+  // Number of bytes after the payloads in memory (keys and names) that are prefetched into the CPU's cache.
   static constexpr std::size_t prefetch_bytes = 1'024;
   static constexpr std::size_t gap_bytes = 2'048;   // few enough to stay in the first-level cache
 
@@ -127,7 +127,7 @@ class indexed_reader {
   /// Adds a sample to the current block. If the sample does not fit, changes nothing and returns false.
   bool add(std::size_t position, std::uint32_t number);
   void add_part(std::uint32_t number, const indexed_member& member);
-  /// Returns the offset of a payload in the block. Small gaps are also stored in the block.
+  /// Returns the offset of a payload in the block. The block contains small gaps.
   std::size_t place_of(const indexed_member& member, const piece& in) const noexcept;
   void finish_block();
   void fill_block();

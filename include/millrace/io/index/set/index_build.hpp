@@ -110,7 +110,7 @@ struct shard_indexes {
 /// The origin of a shard's index.
 enum class index_outcome {
   fresh,              ///< valid: loaded from its file or from the storage
-  touched,            ///< built again, because the shard's time has changed; has the checksums of the old file
+  touched,            ///< built again with the checksums of the old file, because the shard's time has changed
   built,              ///< built, because its file was missing or not valid
   older_of_damaged,   ///< loaded from its file, which was written before the shard was damaged
   cut                 ///< built from a damaged shard; the older file has more samples, and is not replaced
@@ -157,7 +157,7 @@ class index_builder {
   /// Loads the index from its file. If the head suffices, adds the head and returns nothing.
   std::optional<loaded_index> load_file(std::size_t shard, const std::string& index_file,
                                         const shard_identity& identity);
-  /// Builds and stores the index of a shard. `before` is the loaded file. Its state is not `good`.
+  /// Builds and stores the index of a shard. `before` is the loaded file, whose state is not `good`.
   index_result build(std::size_t shard, const std::string& index_file, const shard_identity& identity,
                      const loaded_index& before, block_pool& pool);
   /// Compares the index of a damaged shard with its older index file, which may have more samples. Sets the outcome. If
@@ -184,7 +184,7 @@ class index_builder {
   void add(std::size_t shard, index_result&& result);
   void count(const shard_index& index, index_file_state before) noexcept;
 
-  /// Overwrites a line on a terminal. Otherwise delivers a notice every ten seconds.
+  /// Overwrites a line on a terminal. Without a terminal, delivers a notice every ten seconds.
   void show_progress(bool last);
 
   std::span<const std::string> shards_;

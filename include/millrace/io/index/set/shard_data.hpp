@@ -48,7 +48,7 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// The shards that failed after the storage's last retry. Their samples are not tried again.
+/// The shards that failed after the storage's last retry. Samples of these shards are not read again.
 class abandoned_shards {
  public:
   void record(std::size_t shard, std::exception_ptr error) { all_.emplace_back(shard, std::move(error)); }
@@ -149,7 +149,7 @@ class shard_data {
   /// Returns the size of all shards including headers. With a choice, returns the share of this size for the chosen
   /// samples.
   std::uint64_t size_bytes() const noexcept;
-  /// Returns a digest of names, sizes and members. It excludes folders, times and payloads.
+  /// Returns a digest of names, sizes and members. The digest excludes folders, times and payloads.
   std::uint64_t fingerprint() const noexcept { return fingerprint_; }
 
   /// Returns the notices to show at the start, or nothing if the set has no problems.

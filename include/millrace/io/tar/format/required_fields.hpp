@@ -1,9 +1,9 @@
-// required_fields: the fields that a sample must have. It is the type of the option .having of shards().
+// required_fields: the fields that a sample must have. The option .having of shards() has this type.
 //
 //   {.having = "jpg;png"}                    // at least one of the alternatives, as in record["jpg;png"]
 //   {.having = {"jpg;png", "txt"}}           // both entries: an image, and a text
 //
-// Samples without these fields are skipped and counted. They do not count as damage. Names are in lower case, like the
+// Samples without these fields are skipped and counted, but do not count as damage. Names are in lower case, like the
 // fields of a record.
 // Errors: setup_error for a name with upper-case letters, for an empty name and for more than 64 entries.
 // Threads: immutable; any thread.

@@ -15,8 +15,8 @@
 // On damage, the reader first delivers every complete sample before the damage. A sample is complete if a header with
 // another key follows. Only the name in this header must be intact. A sample that is still open at the damage is not
 // delivered.
-// A shard without an end marker counts as complete. It is an error only if options.strict is set, or if a sidecar file
-// of the shard contains a larger number of samples (declared_samples.hpp).
+// A shard without an end marker is an error if options.strict is set, or if a sidecar file states more samples
+// (declared_samples.hpp). Otherwise the shard counts as complete.
 // Threads: one thread at a time. Lifetime: the pool must outlive the reader. Memory: payloads of 32 KiB or more are
 // read directly into the block of the record. Shorter payloads are copied to the block. Blocks are reused.
 #pragma once
