@@ -108,8 +108,8 @@ class photometric_plan {
   photometric_plan& random_pillow_blur(const pillow_blur_options& options, rng& random);
 
   /// RandAugment (Cubuk et al. 2020) for images of this size. For torchvision, draws the kind and the sign of each
-  /// operation. For timm, first draws all kinds. Next, for timm, draws for each operation: whether to run it, its
-  /// level, its sign and its interpolation.
+  /// operation. For timm, draws the kinds of all operations before the other parameters. The other parameters are, for
+  /// each operation: whether to run it, its level, its sign and its interpolation.
   photometric_plan& rand_augment(picture_size size, rng& random, const rand_augment_options& options = {});
   /// TrivialAugmentWide (Mueller, Hutter 2021). Draws the operation, the bin of its magnitude, and its sign.
   photometric_plan& trivial_augment(picture_size size, rng& random, const trivial_augment_options& options = {});
@@ -120,7 +120,7 @@ class photometric_plan {
   /// its depth. For each operation of the chain, draws the kind, the bin and the sign.
   photometric_plan& aug_mix(picture_size size, rng& random, const aug_mix_options& options = {});
   /// Random erasing (Zhong et al. 2020). Draws the number of boxes if max_boxes is above 1. For each box, draws the
-  /// area and the ratio until the box fits, but at most ten times. Then draws the position of the box.
+  /// area and the ratio until the box fits, but at most ten times. If the box fits, draws its position.
   photometric_plan& random_erasing(picture_size size, rng& random, const random_erasing_options& options = {});
 
   /// Appends the operations of another plan.

@@ -54,7 +54,7 @@ inline box_weights box_weights_of(double sigma) noexcept {
 
 /// One pass over `count` groups of bytes. The memory must contain radius + 1 additional groups at each end.
 struct box_pass {
-  static constexpr std::size_t lanes = 32;   ///< bytes in a group; each has its own sum
+  static constexpr std::size_t lanes = 32;   ///< bytes in a group; each byte has its own sum
 
   const std::uint8_t* from;
   std::uint8_t* to;

@@ -5,8 +5,7 @@
 //   const std::uint8_t result = table[200];
 //
 // Each entry is Pillow's result for that byte, with every intermediate rounding.
-// Errors: none. Threads: pure functions; any thread. Source: Pillow's ImageEnhance, ImageOps and blend, described in
-// its reference.
+// Errors: none. Threads: pure functions; any thread. Source: ImageEnhance, ImageOps and blend in Pillow's reference.
 #pragma once
 
 #include <millrace/image/color/unfused.hpp>

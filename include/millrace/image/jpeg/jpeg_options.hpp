@@ -28,7 +28,7 @@ enum class picture_decoder : std::uint8_t {
   /// Selects the built-in decoder if it supports the file and has fast code for this CPU, otherwise libjpeg. For a
   /// `fast` image at full size, the choice does not depend on the CPU.
   automatic,
-  built_in,   ///< the built-in decoder, on any little-endian CPU; throws data_error if it does not support the file
+  built_in,   ///< the built-in decoder, on any little-endian CPU; throws data_error for unsupported files
   libjpeg     ///< libjpeg for every file
 };
 
@@ -37,8 +37,8 @@ struct jpeg_options {
   picture_quality quality = picture_quality::exact;       ///< accuracy or speed
   picture_decoder decoder = picture_decoder::automatic;   ///< the decoder to use
   bool apply_orientation = false;                         ///< rotates and mirrors the image as its EXIF tag requires
-  bool accept_damaged = false;                            ///< uses the decodable part of a damaged file, and counts it
-  picture_limits limits{};                                ///< limits of the image
+  bool accept_damaged = false;   ///< uses the decodable part of a damaged file, and counts the file
+  picture_limits limits{};       ///< limits of the image
 };
 
 }}   // namespace millrace

@@ -1,5 +1,5 @@
-// An image for object detectors, which do not crop images to one size. All rows of a batch have the size of its largest
-// image.
+// An image for object detectors, which require images of different sizes. All rows of a batch have the height of the
+// tallest image and the width of the widest image.
 //
 //   struct example { mr::ragged_picture pixels; };
 //   example prepare(const mr::record& r) {

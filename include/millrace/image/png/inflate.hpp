@@ -9,8 +9,7 @@
 //
 // The output is written to one block of memory, which must still contain the last `window_bytes` of earlier output. The
 // caller may move the output between calls. Fewer than `slack_bytes` bytes may be written beyond the limit; their
-// values are undefined.
-// run() stops as soon as it reaches the limit, so it does not detect damage after the limit. finish() continues to the
+// values are undefined. run() stops at the limit, and does not detect damage after the limit. finish() continues to the
 // end of the stream. Bytes outside the pieces are never read.
 // Errors: returned as a status; the output before the damage is correct. Threads: not thread-safe; one thread at a
 // time. Memory: nothing is allocated.

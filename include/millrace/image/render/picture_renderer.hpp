@@ -132,7 +132,8 @@ class picture_renderer {
   static jpeg_planes_request request_of(const picture_job& job) noexcept {
     const plane_box box = resize_source_box(job.plan, decoded_size(job));
     // libjpeg upsamples chroma by pairs of rows and reads the row below each pair. With more rows than libjpeg reads,
-    // the built-in decoder might refuse a file needlessly. With fewer rows, it would miss damage that libjpeg detects.
+    // the built-in decoder might refuse a file needlessly. With fewer rows, the built-in decoder would miss damage that
+    // libjpeg detects.
     return {.bytes = *job.data,
             .left = box.left,
             .top = box.top,

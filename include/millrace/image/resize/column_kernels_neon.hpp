@@ -63,8 +63,8 @@ class neon_columns {
  private:
   enum class kind : std::uint8_t { bytes_6, bytes_5, words, long_taps };
 
-  /// The window of up to 64 samples that 8 outputs use: its first sample, and the positions of the outputs' samples in
-  /// it.
+  /// The window of up to 64 samples that 8 outputs use: the first sample, and the positions of the outputs' samples in
+  /// the window.
   struct group {
     alignas(16) std::uint8_t pick[16];
     std::int32_t base;

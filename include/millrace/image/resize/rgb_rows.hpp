@@ -191,7 +191,7 @@ class basic_rgb_rows {
 
   std::int16_t* sums_of(std::size_t row) noexcept { return sums_.data() + row * sums_stride_ + sums_margin / 2; }
 
-  /// Returns the samples, times four, of a chroma row that is not subsampled vertically.
+  /// Returns the samples of a chroma row, multiplied by four. The chroma must not be subsampled vertically.
   const std::int16_t* sum(std::size_t c, std::size_t own) noexcept {
     std::int16_t* const sums = sums_of(c);
     const chroma_span s = span_of(plane_[1 + c]);

@@ -41,7 +41,7 @@ class warp {
                         .height = static_cast<std::ptrdiff_t>(p.height)};
     fill_ = fill;
     const bool scales = map.xy == 0 && map.yx == 0;
-    // If the map moves all pixels by integers, no filter changes their values.
+    // If the map moves all pixels by integers, no filter changes the values.
     if (scales && moves_by_pixels(map.xx, map.x0) && moves_by_pixels(map.yy, map.y0)) run_scaled(p, map);
     else if (filter != warp_filter::nearest) run_between(p, map, filter);
     else if (scales) run_scaled(p, map);

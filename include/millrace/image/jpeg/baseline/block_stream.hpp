@@ -3,7 +3,7 @@
 //   mr::detail::block_stream s;
 //   s.bit = first_bit;
 //   s.begin_segment(slots, count, stored, stop);   // slots[count] must exist, too
-//   loops.run(s, other);                           // block_loops.hpp; until one of them reaches its segment's end
+//   loops.run(s, other);                           // block_loops.hpp; until one stream reaches the end of its segment
 //   if (s.at_end()) s.end_segment();               // s.bit is the next segment's first bit
 //   if (s.invalid) return damaged;                 // there was an invalid code
 //

@@ -1,4 +1,4 @@
-// The decoding tables of one component (luma or chroma) for its two Huffman codes, and a cache of such tables.
+// The decoding tables for the two Huffman codes of a component (luma or chroma), and a cache of such tables.
 //
 //   mr::detail::component_table_store store;                               // in a worker's scratch
 //   auto tables = store.get(component.dc, component.ac);

@@ -6,8 +6,8 @@
 // block_stream.hpp defines the layout of `pair`. The function sets the pair to zero for the next blocks. It returns
 // false if a value is "wild": so large that the results of implementations differ. The samples are then undefined. Real
 // images have no wild values. A value is wild in two cases:
-// - The sum of the magnitudes of a column's dequantized coefficients exceeds `max_in_column`. Then 16 bits may overflow
-//   in the first pass.
+// - The sum of the magnitudes of a column's dequantized coefficients exceeds `max_in_column`. The first pass might then
+//   overflow 16 bits.
 // - A sample is outside -512 .. 511 before clamping. Such values wrap around in libjpeg's C code, but not in its SIMD
 //   code.
 // Threads: pure functions; any thread. Source: C. Loeffler, A. Ligtenberg and G. Moschytz, ICASSP 1989. As in libjpeg's

@@ -148,7 +148,7 @@ class mcu_stream {
     unstuff_.limit(file_.data() + std::min(offset_bytes, file_.size() - lookahead_bytes) + lookahead_bytes);
   }
 
-  /// Begins a segment of at most `mcus` MCUs of a row. Returns the number of its MCUs.
+  /// Begins a segment of at most `mcus` MCUs of a row. Returns the number of MCUs in the segment.
   std::size_t begin_segment(std::size_t mcus, bool stored, const stop_table& stop) noexcept {
     mcus = std::min(mcus, stored ? slots_.stored_mcus() : slots_.skipped_mcus());
     if (header_.restart_interval > 0) mcus = std::min<std::size_t>(mcus, left_in_interval_);
@@ -160,7 +160,8 @@ class mcu_stream {
     return mcus;
   }
 
-  /// Ends a segment that a loop has decoded. Returns false if its codes were invalid, or extended beyond the data.
+  /// Ends a segment that a loop has decoded. Returns false if the segment's codes were invalid or extended beyond the
+  /// data.
   bool end_segment() noexcept {
     stream_.end_segment();
     return !stream_.invalid && !overran();

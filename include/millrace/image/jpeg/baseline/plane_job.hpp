@@ -9,9 +9,9 @@
 //
 // The job decodes the MCUs (coding units) from the image's first row to the last requested row. It stores the MCUs
 // within the region and skips all others. If the file has entries (positions where decoding can begin, see
-// jpeg_entry.hpp), the job jumps to the entry before a requested MCU. The job does not detect damage in data that it
-// does not decode.
-// The job refuses an image if libjpeg might warn or produce another value; libjpeg must then decode the image.
+// jpeg_entry.hpp), the job jumps to the last entry before a requested MCU. The job does not detect damage in data that
+// it does not decode. The job refuses an image if libjpeg might warn or produce another value; libjpeg must then decode
+// the image.
 // Lifetime: the request's bytes must outlive the job. The result is valid until the next begin(). Threads: one thread
 // at a time.
 #pragma once
@@ -138,8 +138,8 @@ class plane_job {
   [[gnu::noinline]] bool skip_ahead() noexcept {
     const int row = row_ < region_.first_row ? region_.first_row : row_ + (column_ >= region_.end_column ? 1 : 0);
     if (row == region_.end_row) {
-      // A job that has not skipped data continues to decode. Therefore it detects the same damage as a job without
-      // entries.
+      // A job that has not skipped data continues to decode. Therefore this job detects the same damage as a job
+      // without entries.
       if (!has_entries_ && result_.entries == entry_origin::none) return true;
       if (has_entries_) result_.entries = entry_origin::packed;
       finish();
@@ -167,7 +167,7 @@ class plane_job {
     return !ahead || enter(entry, entry_origin::packed);
   }
 
-  /// Jumps to the restart interval of the first requested MCU of a row, unless it is the current interval.
+  /// Jumps to the restart interval of the first requested MCU of a row, unless this interval is the current one.
   bool enter_interval(int row) noexcept {
     const std::int64_t first_mcu = std::int64_t{row} * region_.columns + region_.first_column;
     const auto number = static_cast<unsigned>(first_mcu / stream_.header().restart_interval);

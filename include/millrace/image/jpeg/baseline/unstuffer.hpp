@@ -5,7 +5,7 @@
 //   u.begin(file, scan_begin, memory);           // memory: a byte_memory, which may grow
 //   u.reach(from, bytes);                        // until at least `bytes` copied bytes follow `from`
 //   const std::uint8_t* end = u.end();           // the end of the copied bytes
-//   bool begun = u.next_interval(number);        // skips the marker RSTn; false if it is missing
+//   bool begun = u.next_interval(number);        // skips the marker RSTn; false if RSTn is missing
 //   u.seek(from);                                // or: continues at another byte of the file
 //
 // A decoder may read `slack_bytes` bytes beyond the copied bytes. Their values are undefined. If the decoder's position
@@ -161,7 +161,7 @@ class unstuffer {
 
   const std::uint8_t* from_ = nullptr;
   const std::uint8_t* file_end_ = nullptr;
-  const std::uint8_t* limit_ = nullptr;   // copying stops a few bytes after it
+  const std::uint8_t* limit_ = nullptr;   // copying stops a few bytes after the limit
   const std::uint8_t* interval_from_ = nullptr;
   std::uint8_t* start_ = nullptr;
   std::uint8_t* to_ = nullptr;

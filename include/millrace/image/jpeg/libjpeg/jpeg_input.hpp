@@ -37,7 +37,7 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 struct jpeg_limits {
   int max_scans = picture_limits{}.max_scans;
   std::size_t max_memory_bytes = picture_limits{}.max_memory_bytes;   ///< for the coefficients of a progressive JPEG
-  bool accept_damaged = false;   ///< uses the decodable part of a damaged file, and counts it
+  bool accept_damaged = false;   ///< uses the decodable part of a damaged file, and counts the file
 };
 
 /// The event counts of a decoder since its construction.
