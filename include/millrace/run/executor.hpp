@@ -10,8 +10,8 @@
 //   mr::session run{std::move(flow), {.threads = 4, .executor = std::make_shared<pool_executor>(pool)}};
 //
 // adapt/tbb.hpp provides an executor for a tbb::task_arena. With an executor, a session starts no thread for its
-// workers. It still has I/O threads, a thread for copies to a device, and threads for blocking maps and for stages that
-// run serially.
+// workers. The session still has I/O threads, a thread for copies to a device, and threads for blocking maps and for
+// stages that run serially.
 // Number: at most min(threads, concurrency()) tasks of a session are queued or running at the same time. Tuning does
 // not exceed this number.
 // Tasks: a task ends after about 5 ms, but not before it has completed a claim (samples that a worker processes

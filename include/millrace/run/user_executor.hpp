@@ -1,8 +1,8 @@
 // Runs the workers of one session on a user's executor (run/executor.hpp).
 //
 //   mr::detail::user_executor workers({.to = options.executor, .max_tasks = 4, .failed = [] { wake_the_trainer(); }});
-//   workers.submit(task, 3);      // as worker 3, when one of the user's threads runs it
-//   workers.release_threads();    // after the segments' stop(), before their join()
+//   workers.submit(task, 3);      // a thread of the user runs the task as worker 3
+//   workers.release_threads();    // call it after stop() and before join() of the segments
 //
 // The workers of all stages share the session's tasks, and wait in one queue. When a task begins, it runs the worker
 // that has waited longest. If workers wait when a task ends, the task submits the next task. Workers do not sleep on

@@ -62,7 +62,7 @@ struct files_options {
 
 namespace detail {
 
-/// The files that the user's pattern or list selects. They are not checked yet.
+/// The files that the user's pattern or list selects. The files are not checked yet.
 struct named_files {
   std::vector<std::string> paths;
   std::size_t root_bytes = 0;   ///< number of bytes of each path before its key

@@ -10,9 +10,9 @@
 // and r["npy"] is from the second set. The key, shard and offset of the record are those of the sample in the first
 // set. The sets may have different shards and different orders. join(vector, options) joins any number of sets.
 // The partners are found in the indexes, before any sample is read. A notice at the start states how many samples have
-// partners. The order, ranks, resume points, digests and on_damage work as for shards() with an index. They concern the
-// samples of the first set. The seed of the flow is the seed of the first set. Each set may have its own options, such
-// as fields, storage, where or only. A damaged sample of any set damages the record.
+// partners. The order, ranks, resume points, digests and on_damage work as for shards() with an index. Only the samples
+// of the first set count. The seed of the flow is the seed of the first set. Each set may have its own options, such as
+// fields, storage, where or only. A damaged sample of any set damages the record.
 // Keys: if several samples of the first set have the same key, they share one partner. A sample may have at most one
 // partner in each of the other sets. With same_shard_names, partners are searched only in the shard with the same file
 // name.

@@ -18,9 +18,9 @@
 // mr::index::off, or the flow has expand, filter, take, pack, bucket, or a shuffle that does not follow shards()
 // directly.
 //
-// The options `.only`, `.without`, `.where` and `.repeats` choose samples by their keys before any sample is read. They
-// require an index, and the order of the chosen samples is exact, too. If a list contains a key that no shard contains,
-// a notice at the start reports it.
+// The options `.only`, `.without`, `.where` and `.repeats` choose samples by their keys before any sample is read.
+// These options require an index, and the order of the chosen samples is exact, too. If a list contains a key that no
+// shard contains, a notice at the start reports it.
 // Errors: setup_error for missing shards, and for a required index that cannot be built. With an index, a damaged shard
 // is an error of the session's constructor, unless the session has on_damage. Without an index, all complete samples
 // before the damage are delivered first. Both errors contain the shard, the offset and the last good key. If a payload

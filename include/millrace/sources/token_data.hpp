@@ -5,12 +5,12 @@
 //   mr::detail::token_data::access reader(*data, samples);          // belongs to one thread
 //   for (const auto& w : samples) use(reader.read(w.sample));
 //
-// The constructor reads the front of each file to determine the number of its windows. It needs no index files. The
-// order that expect() receives determines the reads:
+// The constructor reads the front of each file to determine the number of its windows. The constructor needs no index
+// files. The order that expect() receives determines the reads:
 // - If windows are in the order of the files, a reader reads pieces of 256 KiB.
 // - If a shuffle has a window that fits into the allowed memory, a reader reads blocks. The blocks are cached until the
 //   neighboring windows are read.
-// - If windows are in any other order, a reader reads each window separately. It announces all its windows to the
+// - If windows are in any other order, a reader reads each window separately. The reader announces all windows to the
 //   storage at once, so that the storage can read several windows at the same time.
 //
 // At most 128 files stay open between reads.
@@ -116,7 +116,7 @@ class token_data::access {
   std::uint32_t checksum() const noexcept { return checksum_; }
 
  private:
-  /// Returns stored bytes. They are valid until the next call.
+  /// Returns stored bytes, which are valid until the next call.
   std::span<const std::byte> fetch(std::size_t file, const byte_range& place);
   std::span<const std::byte> from_piece(std::size_t file, const byte_range& place);
   std::span<const std::byte> from_blocks(std::size_t file, const byte_range& place);

@@ -82,7 +82,7 @@ class token_reader {
   void report(event_counts& counts) const noexcept;
 
  private:
-  /// Returns stored bytes. They are valid until the next call.
+  /// Returns stored bytes, which are valid until the next call.
   std::span<const std::byte> bytes_at(const byte_range& place);
 
   std::unique_ptr<byte_source> file_;

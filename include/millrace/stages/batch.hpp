@@ -9,7 +9,7 @@
 // row directly into the slot (the memory of the batch). The run's first sample defines the shapes.
 // Evaluation: if pad_last is true, masked rows fill the last batch of an epoch. Every batch has `size` rows on every
 // rank, and each sample occurs exactly once over all ranks. b.valid() is 1 for rows with a sample. Masked rows are the
-// last rows of the batch. They contain zeros (length 0 in a ragged column) and have an empty key.
+// last rows of the batch. Masked rows contain zeros (length 0 in a ragged column) and have an empty key.
 // prefetch sets the maximum number of batches on the host that are ready or in preparation. The default is 2 to 16.
 #pragma once
 

@@ -20,8 +20,8 @@
 // its lambda is 1, and its label_b is its own label. If one row of a pair is damaged (session_options::on_damage),
 // neither row is changed.
 //
-// Random numbers depend on the seed, the epoch, the position of the pair's first row, and the stage. They do not depend
-// on the number of workers, and a resumed run draws the same numbers.
+// Random numbers depend on the seed, the epoch, the position of the pair's first row, and the stage. The numbers do not
+// depend on the number of workers, and a resumed run draws the same numbers.
 //
 // Ranks: the resume point contains the stride. A resumed run uses this stride unless `.stride` is set. If the number of
 // ranks divides the stride, the rows do not depend on the number of ranks. Otherwise, the session throws setup_error.

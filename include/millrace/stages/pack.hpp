@@ -17,8 +17,8 @@
 // On one rank, both stages fill the last rows of a pass with padding. A document without tokens adds nothing, not even
 // a separator.
 // The column `segments` contains the number of each token's document in the row, from 1. The column `positions`
-// contains the offset of each token from the beginning of its piece of a document. Both are 0 for padding. A model
-// needs both columns to limit attention to one document.
+// contains the offset of each token from the beginning of its piece of a document. Both columns are 0 for padding. A
+// model needs both columns to limit attention to one document.
 // If you pass a function that returns the cost of an item, both stages produce lists of items, std::vector<Item>. The
 // sum of the costs of a list is at most max_cost, and items are never cut. pack() ends a list when the next item does
 // not fit. pack_best_fit() puts each item into the open list that has the least sufficient space.
@@ -95,7 +95,7 @@ class partial_row {
   std::size_t used() const noexcept { return row_.ids.size(); }
   std::size_t space() const noexcept { return options_->length - used(); }
 
-  /// Adds a piece of a document, then the separator if requested. Both must fit.
+  /// Adds a piece of a document, then the separator if requested. Both must fit into the row.
   void add(std::span<const std::uint32_t> tokens, bool with_separator) {
     const std::size_t count = tokens.size() + (with_separator ? 1 : 0);
     row_.ids.insert(row_.ids.end(), tokens.begin(), tokens.end());

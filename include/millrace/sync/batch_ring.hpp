@@ -94,8 +94,8 @@ class batch_ring {
   /// Returns the damaged rows of a batch that is being closed, in row order.
   std::vector<damaged_row>& damaged(std::uint64_t batch);
 
-  /// Reports `n` finished rows. Returns true if these were the last rows of the batch. In that case the caller must
-  /// close the batch and call set_ready().
+  /// Reports `n` finished rows. Returns true if these were the last rows of the batch. If true is returned, the caller
+  /// must close the batch and call set_ready().
   bool rows_done(std::uint64_t batch, std::size_t n) noexcept {
     return at(batch).to_come.fetch_sub(n, std::memory_order_acq_rel) == n;
   }

@@ -23,7 +23,7 @@ namespace millrace { inline namespace MILLRACE_ABI {
 // The options of classes that need the time contain a time_source, so that tests can replace it. Several threads may
 // call a time_source concurrently.
 
-/// The same time on the steady and on the wall clock.
+/// One point in time, on the steady clock and on the wall clock.
 struct instant {
   std::int64_t steady_ns = 0;   ///< never jumps; since an arbitrary point in time
   std::int64_t unix_ns = 0;     ///< wall clock, since 1970-01-01 UTC

@@ -1,5 +1,5 @@
 // Searches for the smallest sufficient numbers of workers and reads. A search evaluates windows (short measured parts)
-// of a run, and computes moves (changes of the numbers). It has neither a thread nor a clock.
+// of a run, and computes moves (changes of the numbers). A search has neither a thread nor a clock.
 //
 //   mr::detail::tuning_search search({.open = {.workers = 2, .reads = 4}, .max = {.workers = 16, .reads = 32}});
 //   if (auto d = search.evaluate(window))  apply(d->to), log(d->text());   // empty before a decision

@@ -1,6 +1,6 @@
 // The part of batch_segment (the last segment of a flow, which fills batches) that does not depend on the types of
-// samples and columns. It handles errors, fills rows without a sample, and closes batches. A batch is closed when all
-// its rows are finished. A closed batch is ready for delivery.
+// samples and columns. batch_rows handles errors, fills rows without a sample, and closes batches. A batch is closed
+// when all its rows are finished. A closed batch is ready for delivery.
 //
 //   class my_segment : public mr::detail::batch_rows { ... };   // copies and clears rows of its columns
 //   } catch (...) { fail(batch, ticket); }               // an error of the batch, or a damaged row

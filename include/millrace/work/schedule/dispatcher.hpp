@@ -11,9 +11,10 @@
 // number of workers.
 // Claims: a worker can claim tickets that are below both `available` and `limit`. A claim has `together` tickets, or
 // more if tickets are cheap. No claim crosses a multiple of `group`, so that all its rows are in one batch.
-// Sleeping: a worker that finds no ticket sleeps for up to 1 ms. Then it leaves: it returns its thread to the executor.
-// The thread that raises `available` or `limit` wakes workers that sleep, and restarts workers that have left. If the
-// executor serves several stages, workers leave without sleeping, because tasks of other stages may need the thread.
+// Sleeping: a worker that finds no ticket sleeps for up to 1 ms. Then the worker leaves: it returns its thread to the
+// executor. The thread that raises `available` or `limit` wakes workers that sleep, and restarts workers that have
+// left. If the executor serves several stages, workers leave without sleeping, because tasks of other stages may need
+// the thread.
 // Active workers: if there are more workers than cores, the available CPU time limits the number of active workers. A
 // worker that becomes inactive finishes its claim and leaves. If a worker blocks in a callable, it does not use a core,
 // and another worker becomes active.

@@ -55,7 +55,7 @@ class stateful_expanding {
   }
 
  private:
-  /// The emitter of finish(). It accepts any number of items, because these items are already in memory.
+  /// The emitter of finish(). The emitter accepts any number of items, because these items are already in memory.
   struct unbounded {
     std::vector<output>* outputs;
     void operator()(output item) { outputs->push_back(std::move(item)); }
