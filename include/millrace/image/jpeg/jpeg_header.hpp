@@ -4,8 +4,8 @@
 //   std::size_t pixels = h.width * h.height;              // also h.components, h.progressive, h.orientation
 //
 // Errors: data_error if the bytes are not a JPEG, are truncated, or use an unsupported coding process. If Millrace
-// detects another format, the message names that format. Threads: any; pure functions. Format: ITU-T T.81 annex B, and
-// CIPA DC-008, 4.6.4, for the EXIF orientation tag.
+// detects another format, the message names that format. Threads: any; pure functions.
+// Format: ITU-T T.81 annex B, and CIPA DC-008, 4.6.4, for the EXIF orientation tag.
 #pragma once
 
 #include <millrace/image/values/jpeg_refusal.hpp>

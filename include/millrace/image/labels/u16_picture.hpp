@@ -18,8 +18,8 @@
 // Errors: u16() throws data_error if the file is not a PNG of 16-bit RGB. u16() throws setup_error if the plan has
 // operations on pixels or a background. apply() throws data_error if the geometry is for an image of another size.
 // Threads: not synchronized. Lifetime: the plan keeps the bytes of its file alive, as `picture` does.
-// Cost: all rows from the top of the image to the end of the crop are inflated. Memory: the rows of the crop. Format:
-// ISO/IEC 15948 (PNG); the KITTI flow format is from the devkit of the KITTI flow benchmark (2015).
+// Cost: all rows from the top of the image to the end of the crop are inflated. Memory: the rows of the crop.
+// Format: ISO/IEC 15948 (PNG); the KITTI flow format is from the devkit of the KITTI flow benchmark (2015).
 #pragma once
 
 #include <millrace/base/channel_scale.hpp>

@@ -33,8 +33,9 @@
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 // Draws from the symmetric Beta distribution, Beta(alpha, alpha), with integers only. The same random numbers produce
-// the same shares on every machine and compiler. Method: for alpha below 1, Joehnk's rule (Metrika 8, 1964), computed
-// with logarithms. For alpha above 1, rejection sampling from uniform shares.
+// the same shares on every machine and compiler.
+// Method: for alpha below 1, Joehnk's rule (Metrika 8, 1964), computed with logarithms. For alpha above 1, rejection
+// sampling from uniform shares.
 // Errors: setup_error if alpha is outside [1/1024, 1024].
 
 /// A symmetric Beta distribution.
