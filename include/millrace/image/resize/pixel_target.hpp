@@ -25,7 +25,7 @@ enum class pixel_type : std::uint8_t { u8, f32, f16, bf16 };
 
 struct pixel_target {
   void* data = nullptr;
-  std::size_t row_pixels = 0;   ///< distance between two rows, in u8 pixels; 0 for the width
+  std::size_t row_pixels = 0;   ///< distance between two rows, in u8 pixels; 0 means the width
   std::size_t patch = 0;        ///< side of u8 patches [patches, patch, patch, 3]; 0 for no patches
   pixel_type type = pixel_type::u8;
   float scale[3] = {1, 1, 1}, bias[3] = {};

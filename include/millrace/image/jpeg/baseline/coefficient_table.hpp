@@ -22,8 +22,8 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// Special values of `advance`. slow_advance: huffman_code must decode the symbol. beyond_block: a bit that is set if a
-/// coefficient number is beyond the block. ends_block: a bit that the last symbol of a block sets.
+/// Special values of `advance`. If `advance` is slow_advance, huffman_code must decode the symbol. The last symbol of a
+/// block sets the bit ends_block. A coefficient number beyond the block has the bit beyond_block.
 enum : unsigned { slow_advance = 192, beyond_block = 64, ends_block = 128 };
 
 struct alignas(8) coefficient_entry {
@@ -43,7 +43,7 @@ using coefficient_table = std::array<coefficient_entry, coefficient_entries>;
 /// The maximum sizes, in bits, of magnitudes in 8-bit JPEGs.
 enum : unsigned { largest_ac_size = 10, largest_dc_size = 11 };
 
-/// The fields of an entry. The packed word contains them in this order, from the lowest byte up.
+/// The fields of an entry. The packed word contains the fields in this order, from the lowest byte up.
 struct entry_fields {
   unsigned bits = 0, advance = 0, shift = 64, magnitude = 0;
   int bias = 0, value = 0;

@@ -43,13 +43,13 @@ constexpr unsigned skip_index_bits = 12;
 constexpr std::size_t skip_entries = std::size_t{1} << skip_index_bits;
 using skip_table = std::array<skip_entry, skip_entries>;
 
-/// Returns an entry as the word bits + 256 * advance, so that entries can be added.
+/// Returns an entry as the word `bits + 256 * advance`, so that entries can be added.
 constexpr std::uint16_t packed_skip(unsigned bits, unsigned advance) noexcept {
   return static_cast<std::uint16_t>(bits | advance << 8);
 }
 
-/// Writes `count` entries. Each is `first` plus one of `followers`, or only `first` if the sum would advance too far.
-/// `followers[i]` is the entry for the value i of the index bits after the first symbol.
+/// Writes `count` entries. Each entry is the sum of `first` and one of `followers`. If the sum would advance too far,
+/// the entry is only `first`. `followers[i]` is the entry for the value i of the index bits after the first symbol.
 inline void append_followed(std::uint16_t* to, std::size_t count, std::uint16_t first,
                             const std::uint16_t* followers) noexcept {
   for (std::size_t i = 0; i < count; ++i) {
