@@ -19,8 +19,8 @@ namespace millrace { inline namespace MILLRACE_ABI {
 
 /// Options of a cache.
 struct cache_options {
-  std::string
-      folder{};   ///< local folder, in which the cache creates its subfolder; if empty, mr::remote() caches nothing
+  /// The local folder in which the cache creates its subfolder. If empty, mr::remote() caches nothing.
+  std::string folder{};
   std::optional<std::uint64_t> bytes{};   ///< maximum bytes of the cache on the disk
   double keep_free_share = 0.05;          ///< minimum free share of the file system, from 0 to 1
   /// Maximum time that a read waits for another process that is fetching the same bytes.
