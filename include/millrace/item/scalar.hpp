@@ -8,8 +8,8 @@
 // underscore is allowed between two digits. Nothing depends on the locale. A real that is too small for T becomes the
 // nearest number, as in Python. Unlike in Python, a real that is too large is an error. An integer that does not fit
 // into T is an error too.
-// Errors: data_error with an excerpt of the text; for a field, also with its name, shard and key. Threads: the
-// functions are pure; any thread may call them.
+// Errors: data_error with an excerpt of the text. For a field, the error has the name of the field, the shard and the
+// key. Threads: the functions are pure; any thread may call them.
 #pragma once
 
 #include <millrace/base/version.hpp>

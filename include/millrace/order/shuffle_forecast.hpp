@@ -1,4 +1,5 @@
-// Forecasts the shuffle quality of an order before any sample is read: the largest share of one shard in a batch.
+// Forecasts the shuffle quality of an order before any sample is read. The measure is the share of a batch's most
+// frequent shard.
 //
 //   mr::detail::shuffle_forecast forecast(order);
 //   forecast.share();               // 0.031: on average, 8 of the 256 rows of a batch are from the same shard
@@ -45,13 +46,13 @@ class shuffle_forecast {
   /// Throws setup_error if the world size does not divide the global batch.
   explicit shuffle_forecast(const exact_order& plan, const world& mine = {});
 
-  /// Returns the mean share of the largest shard in a batch if the complete data set is shuffled uniformly.
+  /// Returns the mean share of a batch's most frequent shard after a uniform shuffle of the complete data set.
   double ideal_share() const;
 
-  /// Returns the mean share of the largest shard in a batch with the order's own window.
+  /// Returns the mean share of a batch's most frequent shard, for the window of the order.
   double share() const { return share_of(*plan_); }
 
-  /// Returns the mean share of the largest shard in a batch for a window of this many samples.
+  /// Returns the mean share of a batch's most frequent shard, for a window of `window` samples.
   double share(std::size_t window) const { return share_of(plan_->with_window(window)); }
 
   /// Returns the smallest window, with a tolerance of 5 %, whose share is at most (1 + excess) times the ideal share.

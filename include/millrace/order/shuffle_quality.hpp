@@ -9,8 +9,8 @@
 //
 // order/shuffle_forecast.hpp explains shares. The distance of neighbors matters, because neighbors in a shard are often
 // similar, such as the frames of a video. The mean distance is about a third of the window. In each pass, the object
-// observes up to about 2,048 batches and 4,096 pairs of neighbors. A rank observes only pairs whose two samples it
-// delivers itself.
+// observes up to about 2,048 batches and 4,096 pairs of neighbors. A rank observes a pair only if the rank delivers
+// both samples.
 // Cost: 1 to 3 ns per sample, and 4 bytes for each shard. Errors: none. Threads: not thread-safe.
 // Lifetime: the exact_order must outlive the object.
 #pragma once

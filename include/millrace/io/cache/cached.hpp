@@ -7,8 +7,8 @@
 // All processes of a machine, and later runs, share the folder. Therefore each block (8 MiB) is fetched only once.
 // Blocks are evicted when the cache reaches its maximum size, or when the disk has too little free space. If the
 // storage returns no version of a file, the file is not cached, and a notice reports the first such file. If the disk
-// is full or fails, a notice reports it, and the run continues without the cache. The folder may be removed at any
-// time.
+// is full or fails, a notice reports the failure, and the run continues without the cache. The folder may be removed at
+// any time.
 // Errors: setup_error for invalid options, and the errors of the storage.
 // Threads: any number of threads. Lifetime: a copy refers to the same cache.
 #pragma once

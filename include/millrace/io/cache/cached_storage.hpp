@@ -5,13 +5,13 @@
 //   cache->statistics().share();                      // share of the delivered bytes that were read from the cache
 //
 // A file of the underlying storage is divided into blocks of 8 MiB. Each block is a separate file (cache_block.hpp),
-// which is renamed when it is complete. Only the blocks that a run reads are fetched.
+// which gets its final name when it is complete. Only the blocks that a run reads are fetched.
 // The name of a block contains the name, the size and the version of its object (the file of the underlying storage).
 // Therefore the cache treats a replaced object as a new object. Objects without a version are not cached. Each read
 // checks the checksums of its block. A damaged block is removed and fetched again.
 // One process fetches a block, and other processes wait for the block, up to a time limit (cache_folder.hpp). Blocks
 // that are not open are evicted, least recently used first (cache_ledger.hpp). A killed process leaves nothing to
-// repair. If the cache cannot be written, reads continue without it.
+// repair. If the cache cannot be written, reads continue without the cache.
 // Sources announce the files that they will open (storage_interface::expect). The cache prefetches these files
 // (cache_plan.hpp).
 // Errors: the errors of the underlying storage. io_error if a file is replaced between open() and the first read from

@@ -5,8 +5,8 @@
 //
 // The constructor requests the size and version of each file from a storage, and caches the answers. A deferred list
 // sends these requests at its first use. For local files, each call reads the status of the file.
-// Errors: setup_error if a storage does not have all files (the message names the first three). io_error if the status
-// of a local file cannot be read.
+// Errors: setup_error if a storage lacks files (the message names the first three missing files). io_error if the
+// status of a local file cannot be read.
 // Threads: immutable; any thread.
 #pragma once
 

@@ -1,4 +1,4 @@
-// Repairs the end of a file of JSON lines whose writer was killed.
+// Repairs the end of a file of JSON lines after the writer of the file was killed.
 //
 //   mr::detail::append_file file({.path = "run.jsonl"});
 //   mr::detail::repair_last_line(file);      // after the call, the file is empty or ends with a line end

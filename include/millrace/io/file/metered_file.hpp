@@ -2,7 +2,8 @@
 //
 //   auto source = std::make_unique<mr::detail::metered_file>(mr::storage(), "train-000.tar", meter);
 //
-// Opening the file is reported as a read of 0 bytes, because on a network file system it is as slow as a read.
+// The meter counts the opening of the file as a read of 0 bytes, because both are equally slow on a network file
+// system.
 // Errors: the errors of the storage. Threads: one thread at a time. Lifetime: the meter must outlive the file.
 #pragma once
 

@@ -15,13 +15,14 @@
 // - a type with size() (the height and width of its row) and options(), such as image/picture/ragged_picture.hpp
 // - a list of items with length(), options() and list_mark, whose items join a group, as described below.
 //
-// A type may also have these members, if it renders several rows faster together than one by one:
+// A type that renders several rows together faster than one by one may also have these members:
 // `static constexpr std::size_t together`, and
 // `static void render_together(std::span<const T* const>, std::span<const std::span<element>>, scratch&)`.
 // A call renders 2 to `together` rows. The bits of a row must not depend on the other rows.
-// A type whose columns render faster together than separately has `using group` and `join(group&, std::span<element>)
-// const`. A group has clear() and render(scratch&), and is stored in the scratch. The items of up to `together` rows,
-// from all columns with the same group type, join the group. Then the group renders all of these items.
+// A type that renders several columns of a row together faster than separately has `using group` and `join(group&,
+// std::span<element>) const`. A group has clear() and render(scratch&), and is stored in the scratch. The items of up
+// to `together` rows, from all columns with the same group type, join the group. Then the group renders all of these
+// items.
 // The first item of a run fixes the shapes. column_places.hpp describes the slot.
 // Errors: data_error if a later item has another shape; the message contains both shapes.
 #pragma once

@@ -9,8 +9,7 @@
 // same way as by a shuffle() stage directly after the source. One thread reads all sources, one shard of each source at
 // a time. A run begins with pass 0.
 // Errors: the errors of the sources, with the name of the shard added. setup_error for a source without samples, and
-// for windows that need more than a quarter of the memory. Threads: any thread may call open(); one thread at a time
-// uses a reader.
+// for windows that need more than a quarter of the memory. Threads: the rules of all sources (flow/stage.hpp).
 #pragma once
 
 #include <millrace/base/digest.hpp>

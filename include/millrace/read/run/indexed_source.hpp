@@ -12,8 +12,8 @@
 // may be read in any order. The samples of a block are read together.
 // Each sample adds one term to the digest of the run. The term depends on epoch, position, sample and the checksums of
 // its payloads.
-// The short last batch of an epoch may have no row for this rank. The reader then returns the epoch's last sample as a
-// void row (a row that is not delivered). A rank that begins with this batch needs a sample for the shapes.
+// The short last batch of an epoch may have no row for this rank. In this case, the reader returns the epoch's last
+// sample as a void row (a row that is not delivered). A rank that begins with this batch needs a sample for the shapes.
 // Errors: if a sample cannot be read, all samples before it are returned first. The next call throws the error of the
 // sample.
 // Threads: any thread may call open(). Readers are not thread-safe. Lifetime: readers share ownership of the data and

@@ -1,5 +1,5 @@
-// The read stage for most sources. I/O threads read several shards of the source at once. Their samples are passed on
-// in order.
+// The read stage for most sources. I/O threads read several shards of the source at once. The stage passes on the
+// samples in order.
 //
 //   mr::detail::shard_read_stage<mr::detail::shards_source> in(source, order, options, first_segment.entrance());
 //   in.start();

@@ -11,8 +11,8 @@
 // before the damage. If the shard is compressed, the index has no samples.
 // Memory: 12 bytes and the key for each sample, and 16 bytes for each member, in one block.
 // A checksum of 0 means that the checksum is unknown. Payloads whose real checksum is 0, such as empty payloads, are
-// not checked. Limits: a shard has at most 2 TiB, 2^32 - 2 samples and 2^32 - 2 members. The index contains no location
-// of a payload that is sparse, has 4 GiB or more, or is stored in several pieces. shard_reader reads samples with such
+// not checked. Limits: a shard has at most 2 TiB, 2^32 - 2 samples and 2^32 - 2 members. The index has no location for
+// payloads that are sparse, have 4 GiB or more, or are stored in several pieces. shard_reader reads samples with such
 // payloads.
 // Errors: none. Threads: any number of readers, which may set checksums concurrently.
 #pragma once

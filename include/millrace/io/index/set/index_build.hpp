@@ -13,7 +13,7 @@
 // read completely. Before these reads, a notice reports the number of requests and bytes.
 //
 // Changed shards: if only the modification time of a shard has changed, its index is built again. The new index keeps
-// the known checksums. Therefore reading a sample that was edited in place is an error.
+// the known checksums. Therefore, if a sample was edited in place, reading this sample is an error.
 // Damaged shards: damage is not an error here. The index describes the damage. An older index with more samples is not
 // overwritten.
 //
@@ -22,7 +22,7 @@
 // With `entries`, build_indexes() also reads all payloads, and adds missing entry points (positions where a decoder may
 // start, see entries_build.hpp). Indexes with entry points must be stored.
 //
-// Errors: if several shards have errors, the error of the first one in the list is thrown.
+// Errors: if several shards have errors, the error of the first such shard in the list is thrown.
 // - io_error if the shard cannot be read, or changes during the scan
 // - data_error if the shard has no end marker, and a sidecar file states more samples
 // - setup_error if the shard exceeds the limits of an index (shard_index.hpp)

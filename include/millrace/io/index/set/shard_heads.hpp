@@ -6,8 +6,9 @@
 // A set index (set_index.hpp) is one file that describes all shards of a set. By default, it is "set.millrace-index" in
 // the common folder of the shards of a storage. Local shards have no default set index. For a shard that is not in the
 // set index, the functions load or build the shard's own index (build_indexes()).
-// If a set index contains a shard of a storage, no request is sent for the shard. Instead, the storage receives its
-// size and version (storage_interface::assume). Reading the shard fails if the set index is outdated.
+// If a set index contains a shard of a storage, no request is sent for the shard. Instead, the storage receives the
+// shard's size and version from the set index (storage_interface::assume). Reading the shard fails if the set index is
+// outdated.
 // Cost with a set index: one request, and about 1 us per shard. Cost without a set index: at least one request per
 // shard of a storage.
 // Errors: the errors of build_indexes(). data_error if the set index is not valid or does not match the shards.

@@ -3,8 +3,8 @@
 //   if (auto declared = mr::detail::declared_samples("train-000.tar"); declared.samples > count)
 //     throw mr::detail::fewer_than_declared(declared, count, {.stage = "tar", .shard = "train-000.tar"});
 //
-// A shard without an end marker may be truncated. If a sidecar file contains a larger number of samples, the shard is
-// truncated. The functions use the largest number in the sidecar files.
+// A shard without an end marker may be truncated. If a sidecar file states more samples than the shard has, the shard
+// counts as truncated. The functions use the largest number in the sidecar files.
 // Errors: none. An unreadable file is ignored. Threads: any thread.
 #pragma once
 

@@ -5,8 +5,8 @@
 //
 // Reads ustar and GNU headers, including the long names and large sizes of ustar, GNU and pax. The result `odd` means
 // that a header is damaged, rare or ambiguous. Examples are a sparse member, a pax name that is not ASCII, and a header
-// without the ustar signature. In this case the caller reads the shard with tar_reader. Errors: the errors of the
-// source. Threads: not thread-safe.
+// without the ustar signature. If the result is `odd`, the caller reads the shard with tar_reader. Errors: the errors
+// of the source. Threads: not thread-safe.
 // Format: POSIX.1-2017, pax utility, "ustar Interchange Format" and "pax Interchange Format"; GNU tar manual, section
 // "Basic Tar Format".
 #pragma once
