@@ -94,7 +94,7 @@ class exact_order {
   const options& settings() const noexcept { return options_; }
   /// Returns whether each pass is a uniform permutation, because the window covers the data set.
   bool permutes() const noexcept { return permutes_; }
-  /// Returns the same order with another window. Recomputes the number of lanes if it is automatic.
+  /// Returns the same order with another window. If the number of lanes is automatic, computes this number again.
   exact_order with_window(std::size_t window) const;
   /// Returns the window of one lane in samples: a sample moves by less than this number of places in its lane. If each
   /// pass is a uniform permutation, returns the length of the pass.
@@ -126,7 +126,7 @@ class exact_order {
   /// Throws setup_error if the world is invalid, or its size does not divide the global batch.
   void check(const world& r) const;
 
-  /// A position as a pass and an ordinal (number in the order) in this pass.
+  /// The location of a position: a pass, and an ordinal (number in the order) in this pass.
   struct spot {
     std::uint64_t pass = 0, number = 0;
   };
@@ -152,7 +152,7 @@ class exact_order {
   std::vector<located_sample> dropped(std::uint64_t epoch) const;
 
  private:
-  // A separate rng stream, distinct from the streams of the stages.
+  // A random stream that no stage uses.
   static constexpr std::uint64_t drop_stream = ~std::uint64_t{2};
   static constexpr std::uint64_t max_positions = std::uint64_t{1} << 62;
 

@@ -57,7 +57,7 @@ class lane_jitter {
   /// Returns the key of a sample, in 1/65536 of a sample.
   std::uint64_t key(std::uint64_t index) const noexcept;
 
-  /// Returns the index of the sample with this ordinal in the lane. Costs O(window).
+  /// Returns the index (before the shuffle) of the sample with this ordinal. Costs O(window).
   std::uint64_t at(std::uint64_t ordinal) const;
 
   /// Stores in `around` the sample at this ordinal, followed in any order by the other samples that the call examined.
@@ -65,7 +65,7 @@ class lane_jitter {
   std::uint64_t gather(std::uint64_t ordinal, std::vector<entry>& around) const;
 
  private:
-  static constexpr std::uint64_t jitter_stream = ~std::uint64_t{1};   // distinct from the streams of the stages
+  static constexpr std::uint64_t jitter_stream = ~std::uint64_t{1};   // a random stream that no stage uses
 
   options options_;
 };
@@ -81,7 +81,7 @@ class lane_walk {
   /// Returns whether next() has returned all samples of the lane.
   bool done() const noexcept { return ordinal_ >= order_.settings().length; }
 
-  /// Returns the index of the next sample in the lane.
+  /// Returns the index (before the shuffle) of the next sample.
   std::uint64_t next() {
     if (!order_.moves()) return ordinal_++;
     while (waiting_.arrived() < order_.settings().length && !waiting_.is_certain())

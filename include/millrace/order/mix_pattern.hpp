@@ -74,7 +74,7 @@ class mix_pattern {
   /// Returns, for each source, the position of its sample with the number `numbers[source]`. Scans one period.
   std::vector<std::uint64_t> positions_of(const std::vector<std::uint64_t>& numbers) const;
 
-  /// Returns the integers with the smallest sum whose proportions match the weights to within one millionth. If no sum
+  /// Returns integer shares that match the weights to within one millionth, with the smallest possible sum. If no sum
   /// up to longest_period is sufficient, rounds the shares so that their sum is longest_period. Throws setup_error if
   /// `weights` is empty, a weight is not above 0, or a share is below 1 / longest_period.
   static std::vector<std::uint64_t> shares_of(const std::vector<double>& weights);

@@ -105,7 +105,7 @@ class mix_plan {
   std::vector<std::uint64_t> counts_of(const world& mine, std::uint64_t epoch, std::uint64_t begin,
                                        std::uint64_t end) const;
 
-  /// A position as a source and an ordinal in that source.
+  /// The location of a position: a source, and an ordinal in the order of this source.
   struct spot {
     std::size_t source = 0;
     std::uint64_t number = 0;   ///< ordinal among all samples that the source delivers in the run

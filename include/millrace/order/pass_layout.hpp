@@ -50,7 +50,7 @@ class pass_permutation {
   void prefetch() const noexcept { __builtin_prefetch(narrow_.data()); }
 
  private:
-  static constexpr std::uint64_t permutation_stream = ~std::uint64_t{4};   // distinct from the streams of the stages
+  static constexpr std::uint64_t permutation_stream = ~std::uint64_t{4};   // a random stream that no stage uses
 
   std::vector<std::uint32_t> narrow_;
   std::vector<std::uint64_t> wide_;   // used for 2^32 samples or more

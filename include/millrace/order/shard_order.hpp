@@ -64,7 +64,7 @@ class shard_order {
   std::uint64_t permutation_key(std::uint64_t epoch, std::uint64_t index) const noexcept;
 
  private:
-  // Separate rng streams, distinct from the streams of the stages.
+  // Random streams that no stage uses.
   static constexpr std::uint64_t shard_stream = ~std::uint64_t{0};
   static constexpr std::uint64_t jitter_stream = ~std::uint64_t{0};
   static constexpr std::uint64_t permutation_stream = ~std::uint64_t{4};

@@ -64,7 +64,7 @@ struct stream_list {
   static constexpr bool watched = watchable_source<Source>;
   static constexpr bool of_records = std::is_same_v<typename Source::item, record>;
   using item = std::conditional_t<of_records, mixed_record, listed_item<typename Source::item>>;
-  static constexpr std::size_t most = 256;   // maximum, because each source may keep a file open
+  static constexpr std::size_t most = 256;   // maximum number of sources, because each may keep a file open
 
   template <class OptionsFor>
   stream_list(const OptionsFor& options_for, const std::vector<Source>& sources) {

@@ -27,8 +27,8 @@ struct mixed_item {
   auto alone() && {
     return std::get<Source>(std::move(value));
   }
-  /// Returns the item if it is a record, or the record from which it was created. For other types, returns an empty
-  /// record.
+  /// If the item is a record, returns the item. If the item was created from a record, returns that record. For other
+  /// types, returns an empty record.
   record origin() const noexcept {
     return std::visit([](const auto& item) { return origin_of(item); }, value);
   }
@@ -51,8 +51,8 @@ struct listed_item {
   Item alone() && {
     return std::move(value);
   }
-  /// Returns the item if it is a record, or the record from which it was created. For other types, returns an empty
-  /// record.
+  /// If the item is a record, returns the item. If the item was created from a record, returns that record. For other
+  /// types, returns an empty record.
   record origin() const noexcept { return origin_of(value); }
   /// Returns the bytes that the item keeps alive.
   std::size_t held_bytes() const noexcept { return held_bytes_of(value); }
@@ -71,7 +71,8 @@ struct mixed_record : record {
   }
 };
 
-/// The item type of a mix whose sources have the item types `Items`. It is mixed_record if all of them are records.
+/// The item type of a mix whose sources have the item types `Items`. If all types in `Items` are records, the item type
+/// is mixed_record.
 template <class... Items>
 struct item_of_mix {
   using type = mixed_item<Items...>;

@@ -71,7 +71,7 @@ class indexed_run final : public planned_run {
   /// Returns the stage that reads the samples in the order of the run. Only the type of the first argument is used.
   template <class Source>
   owner<read_stage> read(const Source&, shard_read_stage_options o, sample_sink<typename Data::item>& next);
-  /// Returns the maximum memory for blocks of neighboring samples that are read before they are needed, in bytes.
+  /// Returns the maximum bytes of samples that are read early, because they are neighbors of requested samples.
   std::size_t held_bytes() const noexcept override { return held_bytes_; }
   /// Returns the origin of the sample at position `at` of epoch `epoch`. `at` counts the rows of all ranks.
   error_location locate(std::uint64_t epoch, std::uint64_t at) const override;

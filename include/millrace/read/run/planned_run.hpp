@@ -44,7 +44,7 @@ class planned_run {
   virtual bool withholds() const noexcept { return false; }
   /// Returns whether the run continues in the order of resume points of versions 1, 4 and 5 (item/position.hpp).
   virtual bool keeps_older_order() const noexcept { return false; }
-  /// Returns the maximum memory for blocks of neighboring samples that are read before they are needed, in bytes.
+  /// Returns the maximum bytes of samples that are read early, because they are neighbors of requested samples.
   virtual std::size_t held_bytes() const noexcept { return 0; }
   /// Returns a phrase about the order, for the line that the session reports at its start. Returns "" if there is
   /// nothing to report.

@@ -86,7 +86,7 @@ class replayed_run final : public planned_run {
   /// Counts a batch, and returns its origin. Sets b.epoch if an epoch has a fixed number of batches.
   batch_origin account_for(ready_batch& b) override;
 
-  /// Returns a phrase about the lanes, for the start line.
+  /// Returns a phrase about the lanes, for the line that the session reports at its start.
   std::string describe() const override;
   /// Returns notices about a resumed run and about changed files.
   std::vector<notice> notices() const override;

@@ -120,7 +120,7 @@ class reorder_buffer {
       if (!p->done && !p->has_reader && readable(*p)) return p.get();
     return nullptr;
   }
-  /// Returns the bytes of the samples in the queues of all shards. Any thread may call it.
+  /// Returns the bytes of the samples in the queues of all shards. Any thread may call this function.
   std::size_t queued_bytes() const noexcept { return queued_bytes_.load(std::memory_order_relaxed); }
   /// Returns the number of samples passed on in this session, including samples dropped because they precede the resume
   /// point.

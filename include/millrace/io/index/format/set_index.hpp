@@ -49,7 +49,7 @@ struct set_index_shard {
 /// The shards of a set, sorted by their names.
 class set_index {
  public:
-  static constexpr std::string_view default_name = "set.millrace-index";   ///< name in the folder of the shards
+  static constexpr std::string_view default_name = "set.millrace-index";   ///< name of the file in the shards' folder
   static constexpr std::size_t max_bytes = std::size_t{256} << 20;         ///< maximum size of a file
 
   set_index() : set_index(std::vector<set_index_shard>()) {}

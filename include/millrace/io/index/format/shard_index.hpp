@@ -34,8 +34,8 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 // The locations of entry points in the index file of a shard. An entry point is a position in a payload at which its
 // decoder may start. The entries of a payload are the bytes that encode its entry points. The format of the entries
-// depends on the decoder. In the file, the entries of a payload follow a CRC-32C of the payload and the entries.
-// Entries are never longer than their payload. All entries of a shard together have less than 4 GiB.
+// depends on the decoder. In the file, a CRC-32C of the payload and its entries precedes the entries. Entries are never
+// longer than their payload. All entries of a shard together have less than 4 GiB.
 // Memory: 4 bytes for each member (file of the archive) of a shard with entries. The entries stay in the file.
 
 /// The ranges of all entries of a shard.
@@ -138,7 +138,7 @@ class shard_index {
   enum class shard_state : std::uint32_t {
     complete,    ///< the index has every sample of the shard
     damaged,     ///< the index has the samples before the first damage
-    compressed   ///< the index has no samples, because a sample in a compressed shard has no offset
+    compressed   ///< the index has no samples, because no sample of the shard can be read by its offset
   };
 
   /// The properties of the shard, without its samples.
@@ -191,7 +191,7 @@ class shard_index {
 
   /// Returns the CRC-32C of a member's payload, or 0 if it is unknown.
   std::uint32_t checksum(std::uint32_t member) const noexcept;
-  /// Sets the checksum of a member, but keeps a known checksum. Returns the stored checksum.
+  /// Sets the checksum of a member if no checksum is known. Returns the stored checksum.
   std::uint32_t learn_checksum(std::uint32_t member, std::uint32_t checksum) noexcept;
   /// Sets the checksum of a member, even if a checksum is known.
   void set_checksum(std::uint32_t member, std::uint32_t checksum) noexcept;
@@ -214,7 +214,7 @@ class shard_index {
  private:
   static constexpr std::uint64_t block_bytes = tar_block_bytes;
 
-  /// Returns whether a member of two indexes has the same field, offset and size.
+  /// Returns whether `now` and `then` have the same field, offset and size.
   static bool is_unmoved(const indexed_member& now, const indexed_member& then, bool same_fingerprint) noexcept;
 
   shard_facts facts_{};

@@ -48,8 +48,8 @@ struct block_size {
   /// Returns the sizes for an order and a data set.
   static block_size choose(const expected_order& order, const data_set& data) noexcept {
     if (order.window <= 1 || data.samples == 0 || data.sample_bytes > largest_sample(data.is_local)) return {};
-    // A block stays in memory from the first request to one of its samples until its last sample is delivered. The
-    // factor 2 is a reserve: blocks may be larger than their content, and threads may overtake each other.
+    // A block stays in memory from the first request for one of its samples until its last sample is delivered. The
+    // factor 2 is a reserve: a block may be larger than its samples, and threads may overtake each other.
     const std::uint64_t window = std::min(order.window, data.samples);
     const std::uint64_t places = std::max(order.lanes, min_places);
     for (std::uint64_t together = data.is_local ? 1 : max_samples; together > 0; together /= 2) {

@@ -98,8 +98,8 @@ class indexed_reader {
   struct field_state {
     bool selected = false;
     std::string_view name{};
-    std::size_t used_in = 0;      // number, from 1, of the last added sample with this field
-    std::size_t last_block = 0;   // number, from 1, of the last block with this field's name
+    std::size_t used_in = 0;      // number (from 1) of the last added sample that has this field
+    std::size_t last_block = 0;   // number (from 1) of the last block that contains the field's name
     std::size_t name_at = 0;
   };
   struct piece {   // one read

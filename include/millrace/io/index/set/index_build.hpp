@@ -92,8 +92,8 @@ struct index_build_counts {
   std::uint64_t scanned_members = 0;         ///< members of the scanned shards
   std::uint64_t entries_built = 0;           ///< shards whose entry points were built
   std::uint64_t entries_inspected = 0;       ///< samples that were read for entry points
-  std::uint64_t entries_payload_bytes = 0;   ///< bytes of these samples
-  std::uint64_t entries_unreadable = 0;      ///< damaged samples among them
+  std::uint64_t entries_payload_bytes = 0;   ///< payload bytes of entries_inspected
+  std::uint64_t entries_unreadable = 0;      ///< damaged samples in entries_inspected
 };
 
 /// The result of build_indexes().
@@ -151,8 +151,8 @@ class index_builder {
   /// Returns the size and time of a shard. If the shard cannot be read, adds the older index of the shard (if it
   /// exists) and returns nothing.
   std::optional<shard_identity> identify(std::size_t shard, const std::string& index_file);
-  /// If a damaged shard has an index from before the damage, adds this index and returns true. Returns false if the
-  /// options forbid this.
+  /// Adds the index from before the damage of a shard, if this index exists and the options allow its use. Returns
+  /// whether the index was added.
   bool add_older(std::size_t shard, const std::string& index_file);
   /// Loads the index from its file. If the head suffices, adds the head and returns nothing.
   std::optional<loaded_index> load_file(std::size_t shard, const std::string& index_file,
@@ -201,7 +201,7 @@ class index_builder {
   std::vector<std::optional<shard_identity>> to_scan_;   // shards of a storage that have no index
   std::set<std::string> cleaned_;                        // folders without temporary files of killed processes
   std::size_t done_ = 0;
-  std::vector<char> is_done_;   // per shard; a shard belongs to one thread at a time
+  std::vector<char> is_done_;   // one flag per shard; one thread at a time processes a shard
   const std::int64_t start_ns_ = read_clock_ns(CLOCK_MONOTONIC);
   std::int64_t shown_ns_ = start_ns_;
   bool shown_once_ = false;

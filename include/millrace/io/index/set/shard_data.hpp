@@ -272,8 +272,8 @@ class shard_data {
   void record_abandoned(read_request& request, std::size_t shard) const {
     if (is_given_up(std::current_exception())) request.abandoned.record(shard, std::current_exception());
   }
-  /// If the shard of `targets` is in request.abandoned, these samples fail with the error of the shard. Otherwise
-  /// returns false.
+  /// If the shard of `targets` is in request.abandoned, uses the error of the shard for these samples and returns true.
+  /// Otherwise returns false.
   static bool fail_abandoned(read_request& request, std::span<const target> targets);
 
   /// Chooses samples of all shards. Loads the indexes for this.
