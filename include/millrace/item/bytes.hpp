@@ -45,7 +45,7 @@ class bytes;
 
 namespace detail {
 
-/// Returns the error location of the record that contains `field`; empty if `field` is not part of a record.
+/// Returns the error location of the record that contains `field`. Without a record, the location is empty.
 error_location location_of(const bytes& field);
 
 struct pool_state;
@@ -55,7 +55,7 @@ struct entries_place {
   std::size_t data_at, data_size, entries_at, entries_size;
 };
 
-/// The header of a block; the payload follows it in memory.
+/// The header of a block. The payload follows the header in memory.
 struct block {
   std::atomic<std::uint32_t> holders{0};
   /// Offset of the table of entries_place in the block, in units of the table's alignment. The table begins with the
@@ -71,7 +71,7 @@ struct block {
   std::byte* data() noexcept { return reinterpret_cast<std::byte*>(this + 1); }
 };
 
-/// Returns the bytes that a table of `rows` rows needs in a block, including its alignment.
+/// Returns the number of bytes that a table of `rows` rows needs in a block, including its alignment.
 constexpr std::size_t entries_table_bytes(std::size_t rows) noexcept {
   return rows == 0 ? 0 : 2 * alignof(entries_place) + rows * sizeof(entries_place);
 }
@@ -215,9 +215,9 @@ class bytes {
   }
 
   /// Returns bytes that own nothing. Keep `view` and `name` alive until nothing uses the bytes. Borrow from a string
-  /// literal, a memory-mapped file, or a buffer that outlives the session. Never borrow from a local variable of the
-  /// function passed to map(). An image plan reads its bytes later, when its batch is rendered. In such a function, use
-  /// owned() or read_file(). The decoder reports borrowed bytes that were freed or changed in the meantime.
+  /// literal, a memory-mapped file, or a buffer that outlives the session. An image plan reads its bytes later, when
+  /// its batch is rendered. Therefore never borrow from a local variable of the function passed to map(). Use owned()
+  /// or read_file() in this function. The decoder reports borrowed bytes that were freed or changed in the meantime.
   static bytes borrowed(std::span<const std::byte> view, std::string_view name = {}) noexcept {
     return {detail::block_ref(), view, name};
   }
@@ -266,8 +266,8 @@ class bytes {
   /// Returns the field's name, or an empty text.
   std::string_view name() const noexcept { return name_; }
   /// Returns the stored entry points of this field: positions at which its decoder may start, in the format of the code
-  /// that created them. The entry points were checked against the bytes of the field. Parts and copies of a field have
-  /// no entry points, and most records have none. Valid while any `bytes` of the block lives.
+  /// that created them. The entry points were checked against the bytes of the field. Most fields have no entry points.
+  /// Parts and copies of a field never have entry points. Valid while any `bytes` of the block lives.
   std::span<const std::byte> entries() const noexcept {
     if (!block_ || (block_.get()->entries_table == 0 && block_.get()->parts == 0)) return {};
     return detail::find_entries(*block_.get(), view_);

@@ -77,7 +77,8 @@ struct data_counts {
 
 /// The resume point of a run: its settings and its progress.
 struct position {
-  /// The current versions: of runs with an index, without an index, and without an index but with packing.
+  /// The current versions for three kinds of runs: with an index, without an index, and with packing but without an
+  /// index.
   static constexpr std::uint32_t index_version = 6;
   static constexpr std::uint32_t replay_version = 7;
   static constexpr std::uint32_t packing_version = 8;
@@ -127,7 +128,7 @@ struct position {
   bool packs() const noexcept {
     return version == packing_version || version == older_packing_version || version == oldest_packing_version;
   }
-  /// Returns whether the version is one of the oldest.
+  /// Returns whether the version is one of the oldest versions.
   bool is_oldest() const noexcept { return version == oldest_replay_version || version == oldest_packing_version; }
   /// Returns whether the version is older than the current versions.
   bool is_older() const noexcept { return version < index_version; }

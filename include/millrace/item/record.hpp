@@ -105,7 +105,7 @@ class record {
 
   /// Returns the fields that match one of `patterns`, which are separated by ';'. The result may be empty. A pattern is
   /// a field name, in which one '*' matches any text. By default, the fields are ordered by the texts that '*' matches,
-  /// with numbers compared by value: 2.jpg precedes 10.jpg. With order::shard, they keep the order of the shard.
+  /// with numbers compared by value: 2.jpg precedes 10.jpg. With order::shard, the fields keep the order of the shard.
   /// "*.jpg" does not match the field "jpg". Throws setup_error if a pattern has a second '*'.
   std::vector<bytes> fields(std::string_view patterns, order by = order::number) const;
 
@@ -138,7 +138,7 @@ class record {
   error_location where() const;
   /// Returns one number that combines the CRC-32Cs of all payloads in order; 0 if the source did not compute them.
   std::uint64_t checksums() const noexcept { return head_ ? head_->checksums : 0; }
-  /// Sets checksums(). Only a source may call this, before it delivers the record.
+  /// Sets checksums(). Only a source may call this function, before the source delivers the record.
   void set_checksums(std::uint64_t all) noexcept {
     if (head_) head_->checksums = all;
   }

@@ -44,7 +44,7 @@ concept names_its_origin = requires(const T& item) {
 template <class T>
 concept has_origin = std::is_base_of_v<record, T> || names_its_origin<T>;
 
-/// Returns the record that an item is or refers to; an empty record for other types.
+/// If an item is a record or refers to a record, returns this record. For other types, returns an empty record.
 template <class T>
 record origin_of(const T& item) noexcept {
   if constexpr (names_its_origin<T>) return item.origin();

@@ -36,14 +36,14 @@ concept real_scalar = std::same_as<T, float> || std::same_as<T, double>;
 [[noreturn]] void throw_no_scalar(std::string_view text, std::string_view field, std::string_view problem,
                                   std::string hint);
 
-/// Returns the integer in a text, modulo 2^64. `field` is the argument of throw_no_scalar().
+/// Returns the integer in a text, modulo 2^64. `field` is used in errors (see throw_no_scalar()).
 std::uint64_t parse_integer(std::string_view text, std::string_view field, std::int64_t lowest, std::uint64_t largest);
 
-/// Reads the real number in a text. `field` is the argument of throw_no_scalar().
+/// Reads the real number in a text. `field` is used in errors (see throw_no_scalar()).
 void parse_real(std::string_view text, std::string_view field, float& value);
 void parse_real(std::string_view text, std::string_view field, double& value);
 
-/// Returns the number in a text. `field` is the argument of throw_no_scalar().
+/// Returns the number in a text. `field` is used in errors (see throw_no_scalar()).
 template <class T>
   requires(integer_scalar<T> || real_scalar<T>)
 T parse_scalar(std::string_view text, std::string_view field = {}) {

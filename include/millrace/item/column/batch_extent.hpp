@@ -20,7 +20,7 @@ struct batch_extent {
   static constexpr std::size_t max_ragged = 8;   ///< maximum number of ragged columns in a batch
 
   /// The padded row length of each ragged column, in the order of batch<...>. If height and width of the rows vary, the
-  /// number is height * 65536 + width. For a column of lists, it is the number of items of all rows.
+  /// number is height * 65536 + width. For a column of lists, the number is the number of items of all rows.
   std::array<std::uint32_t, max_ragged> padded_to{};
   std::size_t used_bytes = ~std::size_t{0};   ///< bytes from the front of the slot; all bytes by default
   std::size_t padding_rows = 0;               ///< masked rows after the rows of samples

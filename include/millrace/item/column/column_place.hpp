@@ -76,8 +76,8 @@ struct column_place<T> {
     if constexpr (sized || list) return false;
     else return options.fixed;
   }
-  /// Size of the number before the lengths of the rows. A column of lists stores the offset 0 there; other columns have
-  /// no such number.
+  /// A column of lists stores one more number before the lengths of the rows: the offset 0. This is the size of this
+  /// number, or 0 for other columns.
   static constexpr std::size_t offset_before_bytes = list ? sizeof(std::int32_t) : 0;
   std::int32_t* lengths(std::byte* base) const noexcept {
     return reinterpret_cast<std::int32_t*>(base + lengths_at_bytes);

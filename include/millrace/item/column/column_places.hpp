@@ -33,7 +33,7 @@ class column_places {
 
   /// The number of ragged columns.
   static constexpr std::size_t ragged = (std::size_t{0} + ... + (varying_item<Types> ? 1 : 0));
-  /// True if a column is a list.
+  /// True if at least one column is a column of lists.
   static constexpr bool has_lists = (list_item<Types> || ...);
   static_assert(ragged <= batch_extent::max_ragged, "millrace: a batch has at most 8 ragged columns");
 

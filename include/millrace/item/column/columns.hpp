@@ -122,14 +122,14 @@ class columns : public column_places<member_type<Members>...> {
   void clear_row(std::byte* base, std::size_t row) const noexcept { (clear_column_row<Members>(base, row), ...); }
 
   /// Pads ragged rows, and removes the gaps between the rows. Returns the used part of the slot. Call close() when all
-  /// rows of the batch are written, and on one thread only. `lists` is the argument of render().
+  /// rows of the batch are written, and on one thread only. Pass the same `lists` as to render().
   batch_extent close(std::byte* base, std::size_t rows, const batch_lists* lists = nullptr) const noexcept {
     batch_extent e{.used_bytes = ragged_at_bytes_};
     (close_column<Members>(base, rows, e, lists), ...);
     return e;
   }
 
-  /// Returns the view of column M, as column_places::view() does.
+  /// Returns the view of column M (see column_places::view()).
   template <auto M>
   auto view(const delivered& b) const noexcept {
     return places::template view<index_of<M>>(b, member_spelling<M>.data());

@@ -63,7 +63,7 @@ class mixed_columns : public columns<Members...> {
     plain::fix_shapes(first, rows, flags, part_.bytes);
   }
 
-  /// Return the elements of a row of `Pixels`, and the shape of such a row.
+  /// These functions return the elements of a row of `Pixels`, and the shape of a row.
   auto pixels(std::byte* base, std::size_t row) const noexcept { return plain::template row<Pixels>(base, row); }
   const auto& pixels_shape() const noexcept { return plain::template row_shape<Pixels>(); }
 

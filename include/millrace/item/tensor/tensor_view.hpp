@@ -129,7 +129,7 @@ struct tensor_view {
     return {.data = data, .shape = shape, .memory = memory, .name = name};
   }
 
-  /// Returns host(). tensor also has a function with this name.
+  /// Returns host(). Both `tensor` and `tensor_view` have the function span().
   std::span<T> span() const { return host(); }
 
   /// Returns element `i`.
@@ -181,15 +181,16 @@ struct tensor_view {
   }
 };
 
-// padded_view: a typed view of a ragged column of a batch, with rows padded to one length and their real lengths.
+// padded_view: a typed view of a ragged column of a batch. It has the rows, padded to one length, and the real lengths
+// of the rows.
 //
 //   auto [words, lengths] = b.get<&example::words>();    // [B, longest of this batch] u32 and [B] i32
 //   words(i, t);                                         // padding from t = lengths[i] on; words.span() has it too
 //   for (auto word : b.get<&example::words>()[i]) ...    // row i without its padding
 //
 // A .cu file may include this header, because it is cheap to compile.
-// Layout: as in item/tensor/tensor_view.hpp; both views are on the same device. Lifetime: owns nothing and is valid
-// until its batch is released.
+// Layout: the same as for tensor_view. Both members are on the same device. Lifetime: owns nothing and is valid until
+// its batch is released.
 
 /// The padded rows of a ragged column, and the length of each row.
 template <class T, std::size_t N>
@@ -220,8 +221,8 @@ struct padded_view {
 //   if (y < sizes(i, 0) && x < sizes(i, 1)) use(pixels(i, y, x, 0));         // the rest is padding
 //
 // A .cu file may include this header, because it is cheap to compile.
-// Layout: as in item/tensor/tensor_view.hpp; both views are on the same device. Lifetime: owns nothing and is valid
-// until its batch is released.
+// Layout: the same as for tensor_view. Both members are on the same device. Lifetime: owns nothing and is valid until
+// its batch is released.
 
 /// The padded rows of a column whose rows vary in height and width, and the height and width of each row.
 template <class T, std::size_t N>
@@ -238,8 +239,8 @@ struct sized_view {
 //   for (auto image : b.get<&example::pictures>()[i]) use(image);            // the same images
 //
 // A .cu file may include this header, because it is cheap to compile.
-// Layout: as in item/tensor/tensor_view.hpp; both views are on the same device. Lifetime: owns nothing and is valid
-// until its batch is released.
+// Layout: the same as for tensor_view. Both members are on the same device. Lifetime: owns nothing and is valid until
+// its batch is released.
 
 /// The items of a column of lists.
 template <class T, std::size_t N>

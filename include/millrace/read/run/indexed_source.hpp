@@ -4,7 +4,7 @@
 //   auto reader = in.open(shard, epoch);
 //   while (auto record = reader.next()) {
 //     mr::detail::sample<mr::record> s{.item = std::move(record), .epoch = epoch};
-//     reader.stamp(s);                      // stores the identity of the sample
+//     reader.stamp(s);                      // stores the sample's identity in s
 //     use(std::move(s));
 //   }
 //
