@@ -127,12 +127,12 @@ class cache_ledger {
 
   /// Returns the cache's own subfolder.
   const std::string& root() const noexcept { return root_; }
-  /// Returns whether the cache cannot be used at all, or an operation on it failed within the last second.
+  /// Returns true if the cache is unusable, or if an operation on the cache failed within the last second.
   bool is_paused() const noexcept;
   /// Evicts blocks if necessary, and sets the size of a file. If there is not enough space, empties the file and
   /// returns false.
   bool reserve(int file, std::uint64_t bytes);
-  /// Renames a part to the name of its block. Returns false if the rename fails. The part then still exists.
+  /// Renames a part to the name of its block. If the rename fails, returns false, and the part still exists.
   bool publish(const std::string& part, const std::string& path);
   /// Removes the open file `file`, unless the path now names another file.
   void remove(const std::string& path, int file);

@@ -76,7 +76,7 @@ class cache_plan {
     entry->second += bytes;
     ahead_bytes_ += bytes;
   }
-  /// Reports that a reader has finished a file. The bytes of the file then count as read.
+  /// Reports that a reader has finished a file. After this call, the bytes of the file count as read.
   void closed(const std::string& name) {
     {
       const std::lock_guard lock(mutex_);

@@ -59,8 +59,8 @@ void remove_if_abandoned(const std::string& path, const Files& files) noexcept {
   files.close(file);
 }
 
-/// Removes the abandoned files in `folder` for whose final names `is_match` returns true. `folder` is "" or ends with a
-/// slash.
+/// Removes each abandoned file in `folder`, if `is_match` returns true for the final name of the file. `folder` is ""
+/// or ends with a slash.
 template <class Files, class Match>
 void remove_abandoned_files(const std::string& folder, const Files& files, const Match& is_match) {
   const auto close = [](DIR* opened) { ::closedir(opened); };

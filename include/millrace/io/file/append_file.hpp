@@ -45,7 +45,7 @@ class append_file {
   /// Shortens the file to `size_bytes`.
   void cut(std::uint64_t size_bytes);
 
-  /// Flushes the records appended since the last call to the disk.
+  /// Flushes the appended records to the disk.
   void sync();
   /// Calls sync(), but at most once per `every_ns`. `now_ns` is the time of a steady clock.
   void sync_when_due(std::int64_t now_ns, std::int64_t every_ns);

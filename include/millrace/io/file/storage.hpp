@@ -36,7 +36,8 @@ namespace millrace { inline namespace MILLRACE_ABI {
 /// The size and version of a file. Together they distinguish the file from a later file with the same name.
 struct file_identity {
   std::uint64_t size_bytes = 0;
-  /// Changes whenever the bytes change, such as an ETag, a generation or a checksum. Empty if only the size is known.
+  /// A text that changes whenever the bytes change, such as an ETag, a generation or a checksum. Empty if only the size
+  /// is known.
   std::string version{};
 
   friend bool operator==(const file_identity&, const file_identity&) = default;
@@ -63,8 +64,8 @@ class storage_interface {
   virtual std::optional<file_identity> find(const std::string& name) = 0;
   /// Returns the sorted names that begin with `prefix`. Throws setup_error if the storage cannot list names.
   virtual std::vector<std::string> list(const std::string& prefix) = 0;
-  /// Announces the files that one reader will open, in that order. Each reader of a run calls this function at the
-  /// beginning of each pass. A storage may prefetch the files. Most storages can ignore the call.
+  /// Announces the files that one reader will open, in the order in which it will open them. Each reader of a run calls
+  /// this function at the beginning of each pass. A storage may prefetch the files. Most storages can ignore the call.
   virtual void expect(std::span<const std::string>) {}
   /// Opens a file whose first `front_bytes` will be read immediately. A storage may fetch these bytes with the request
   /// that opens the file.
@@ -181,8 +182,8 @@ class storage {
 
 namespace detail {
 
-/// The size of a file, and a number that changes when its bytes change. The number is the modification time of a local
-/// file in ns since 1970, or a digest of the version.
+/// The size of a file, and a number that changes when its bytes change. For a local file, the number is the
+/// modification time in ns since 1970. For other files, it is a digest of the version.
 struct file_stamp {
   std::uint64_t size_bytes = 0;
   std::int64_t changed = 0;

@@ -40,7 +40,7 @@ struct sample_choice {
   bool is_set() const noexcept { return only || !without.empty() || where || repeats || !having.empty(); }
 };
 
-/// The samples of one shard that a run uses.
+/// The samples that a run uses from one shard.
 class chosen_samples {
  public:
   /// Chooses each sample of a shard once.

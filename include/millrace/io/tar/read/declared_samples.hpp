@@ -35,7 +35,7 @@ std::uint64_t number_at(std::string_view text, std::size_t at) noexcept;
 /// Returns the largest number of samples in the sidecar files of `shard`.
 sample_declaration declared_samples(const std::string& shard, const storage& at = {});
 
-/// Returns the error for a shard without an end marker that has fewer samples than `declared`.
+/// Returns the error for a shard that has no end marker, and fewer samples than `declared`.
 data_error fewer_than_declared(const sample_declaration& declared, std::uint64_t count, error_location where);
 
 }}}   // namespace millrace::detail
