@@ -19,7 +19,7 @@
 // as a thread of mr::remote(), could receive the signal, which would end the process.
 // Errors: setup_error if rows cannot be computed separately (streams without an index, pack, bucket, mix_rows), or if
 // shards are missing. setup_error if `listen` is not a loopback address and no token is set. io_error if the address is
-// in use. If a sample has an error, the feeder reports the error to the trainer, which computes the row again.
+// in use. If a sample has an error, the feeder sends no row. The trainer computes the row, and reports the error.
 // Threads: the workers call the callables of the flow concurrently, as in a session. Callables with `.blocking` run on
 // the same workers and block them. If the flow has such callables, set session.threads to a larger number.
 // Memory: 4 MiB for each request in progress.

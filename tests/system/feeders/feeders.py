@@ -120,7 +120,7 @@ class Proxy:
             at = self.random.randrange(len(body))
             body = body[:at] + bytes([body[at] ^ 1 << self.random.randrange(8)]) + body[at + 1:]
         elif kind == "length":
-            body = body[:1] + struct.pack("<I", self.random.randrange(2**32)) + body[5:]
+            body = struct.pack("<I", self.random.randrange(2**32)) + body[4:]
         elif kind == "cut":
             client.sendall(head + b"\r\n\r\n" + body[:len(body) // 2])
             return False

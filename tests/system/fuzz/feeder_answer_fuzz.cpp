@@ -20,10 +20,10 @@ namespace mr = millrace;
 constexpr std::size_t max_row_bytes = 64;
 constexpr std::string_view run = "00c0ffee00c0ffee";
 
-/// A row or a reason, with its own memory.
+/// A computed row, with its own memory.
 struct answer_part {
   std::size_t row;
-  std::string content, reason;
+  std::string content;
   std::uint32_t crc;
   bool operator==(const answer_part&) const = default;
 };
@@ -32,12 +32,12 @@ struct answer_part {
 std::optional<std::vector<answer_part>> decode_in_pieces(std::span<const std::byte> body, std::size_t rows,
                                                          std::size_t piece) {
   std::vector<answer_part> all;
-  mr::detail::feeder_row_decoder decoder({.rows = rows, .max_row_bytes = max_row_bytes, .feeder = "node7:8717"});
+  mr::detail::feeder_row_decoder decoder({.rows = rows, .max_row_bytes = max_row_bytes});
   try {
     for (std::size_t at = 0; at < body.size(); at += piece)
       decoder.add(body.subspan(at, std::min(piece, body.size() - at)), [&](const mr::detail::row_answer& a) {
         slow::expect(a.bytes.size() <= max_row_bytes, "a row is larger than in the handshake");
-        all.push_back({a.row, std::string(slow::text_of(a.bytes)), std::string(a.reason), a.crc});
+        all.push_back({a.row, std::string(slow::text_of(a.bytes)), a.crc});
       });
     decoder.finish();
   } catch (const mr::data_error&) {
@@ -55,14 +55,13 @@ std::optional<std::vector<answer_part>> decode_at_once(std::span<const std::byte
     return value;
   };
   for (std::size_t row = 0; row < rows; ++row) {
-    if (rest.size() < 9 || rest[0] < 0 || rest[0] > 1) return std::nullopt;
-    const bool is_reason = rest[0] == 1;
-    const std::uint32_t size = number(1), crc = number(5);
-    if (size > (is_reason ? 1'000 : max_row_bytes) || size > rest.size() - 9) return std::nullopt;
-    const std::string content(rest.substr(9, size));
-    if (is_reason && mr::crc32c(mr::detail::bytes_of(content)) != crc) return std::nullopt;
-    all.push_back({row, is_reason ? "" : content, is_reason ? content : "", crc});
-    rest.remove_prefix(9 + size);
+    if (rest.size() < 8) return std::nullopt;
+    const std::uint32_t size = number(0), crc = number(4);
+    rest.remove_prefix(8);
+    if (size == 0xffffffff) continue;   // not computed
+    if (size > max_row_bytes || size > rest.size()) return std::nullopt;
+    all.push_back({row, std::string(rest.substr(0, size)), crc});
+    rest.remove_prefix(size);
   }
   if (!rest.empty()) return std::nullopt;
   return all;
@@ -74,11 +73,14 @@ bool check_body(std::span<const std::byte> body, unsigned knob) {
   slow::expect(parts == decode_at_once(body, rows), "the decoders disagree");
   if (!parts) return false;
   std::vector<std::byte> again;
+  std::size_t next = 0;
   for (const answer_part& p : *parts) {
-    if (!p.reason.empty()) mr::detail::append_reason(again, p.reason);
-    else mr::detail::append_row(again, mr::detail::bytes_of(p.content));
-    if (mr::crc32c(mr::detail::bytes_of(p.content + p.reason)) != p.crc) return true;   // the session checks rows
+    for (; next < p.row; ++next) mr::detail::append_missing_row(again);
+    mr::detail::append_row(again, mr::detail::bytes_of(p.content));
+    ++next;
+    if (mr::crc32c(mr::detail::bytes_of(p.content)) != p.crc) return true;   // the session checks rows
   }
+  for (; next < rows; ++next) mr::detail::append_missing_row(again);
   slow::expect(again.size() == body.size(), "a body has another size when it is written again");
   return true;
 }
@@ -99,7 +101,7 @@ std::vector<std::string> seeds_of(unsigned kind) {
     for (std::size_t row = 0; row < rows; ++row)
       mr::detail::append_row(body, std::vector<std::byte>(row * 20, static_cast<std::byte>(row)));
     all.emplace_back(slow::text_of(body));
-    mr::detail::append_reason(body, "the image is damaged");
+    mr::detail::append_missing_row(body);
     all.emplace_back(slow::text_of(body));
   }
   return all;
@@ -120,14 +122,10 @@ bool check_hello(std::string_view text) {
 }
 
 bool check_path(std::string_view path) {
-  mr::row_range range;
-  try {
-    range = mr::detail::parse_rows_path(path, {.run = std::string(run)});
-  } catch (const mr::error&) {
-    return false;
-  }
-  slow::expect(range.count >= 1 && range.count <= 64 && range.step >= 1, "a range is out of its limits");
-  slow::expect(mr::detail::parse_rows_path(mr::detail::rows_path(run, range), {.run = std::string(run)}) == range,
+  const auto range = mr::detail::parse_rows_path(path, {.run = std::string(run)});
+  if (!range) return false;
+  slow::expect(range->count >= 1 && range->count <= 64 && range->step >= 1, "a range is out of its limits");
+  slow::expect(mr::detail::parse_rows_path(mr::detail::rows_path(run, *range), {.run = std::string(run)}) == range,
                "a range changes when it is written again");
   return true;
 }

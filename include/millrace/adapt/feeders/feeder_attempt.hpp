@@ -1,7 +1,7 @@
 // One HTTP request to a feeder and its answer, and the state of the feeder.
 //
-//   mr::detail::feeder_attempt a(feeder, part, {.path = path, .options = &options, .max_row_bytes = 150'528});
-//   curl_multi_add_handle(multi, a.handle());
+//   mr::detail::feeder_attempt a(feeder, part, {.options = &options, .run = run, .max_row_bytes = 150'528});
+//   curl_multi_add_handle(multi, a.handle.get());
 //   ...                                              // while libcurl receives rows, it stores them
 //   const std::string problem = a.problem_of(code);  // empty: the answer is complete, with the status a.status()
 //
@@ -37,26 +37,20 @@ struct feeder_address {
   std::string text() const { return of.name() + " (" + numeric + ")"; }
 };
 
-/// The rows that the session requested together.
-struct session_request {
-  row_range range;
-  row_slots slots;
-};
-
-/// The part of a request that is sent to one feeder.
+/// The part of a request of the session that is sent to one feeder.
 struct feeder_part {
-  feeder_part(std::shared_ptr<session_request> r, std::atomic<std::size_t>& all, std::size_t at, std::size_t rows)
-      : of(std::move(r)), outstanding(all), first(at), count(rows) {}
+  feeder_part(std::shared_ptr<row_slots> of, const row_range& rows, std::atomic<std::size_t>& all)
+      : slots(std::move(of)), range(rows), outstanding(all) {}
   ~feeder_part() { subtract(); }
   /// Subtracts the rows of the part from the number of outstanding rows. Only the first call has an effect.
   void subtract() noexcept {
-    if (!std::exchange(is_subtracted, true)) outstanding.fetch_sub(count);
+    if (!std::exchange(is_subtracted, true)) outstanding.fetch_sub(range.count);
   }
 
-  const std::shared_ptr<session_request> of;
+  const std::shared_ptr<row_slots> slots;   // of the complete request
+  row_range range;
   std::atomic<std::size_t>& outstanding;
-  const std::size_t first;
-  std::size_t count;
+  std::size_t first = 0;   // number of the first row in the complete request
   int attempts = 0, running = 0;
   bool is_hedged = false, is_done = false, is_subtracted = false;
   const void* last = nullptr;   // the feeder of the last attempt
@@ -96,7 +90,8 @@ struct feeder_state {
   double share = 1;                             // part of the window that this trainer uses, from 0 to 1
   std::int64_t reduced_ns = 0;
   bool is_listed = true;
-  std::size_t running = 0, greetings = 0;                   // running requests, and how many of them are handshakes
+  std::size_t running = 0;   // requests, including a handshake
+  bool is_greeting = false;
   std::int64_t due_ns = 0, progress_ns = 0, first_ns = 0;   // no request before due_ns
   double rate = 0, least_seconds = 0, slowest_seconds = 0, total_seconds = 0;
   std::uint64_t answers = 0;
@@ -109,63 +104,56 @@ struct feeder_state {
 };
 
 /// One HTTP request and its answer. The request is either for the rows of a part, or a handshake.
-class feeder_attempt {
- public:
+struct feeder_attempt {
   static constexpr std::size_t max_body_bytes = std::size_t{64} << 10;   // limit for an answer without rows
   /// Returns the size of libcurl's buffer. Larger buffers need fewer calls of recv() and poll().
   static constexpr std::size_t buffer_bytes(std::size_t max_row_bytes) noexcept {
     return std::clamp(2 * max_row_bytes, max_body_bytes, std::size_t{512} << 10);
   }
   struct settings {
-    std::string path{};
     const feeder_options* options = nullptr;
+    std::string run{};   // the run id
     std::size_t max_row_bytes = 0;
     row_buffers* buffers = nullptr;
-    bool is_hedge = false;
   };
 
   /// `of` is null for a handshake.
-  feeder_attempt(feeder_state& to, std::shared_ptr<feeder_part> of, const settings& s);
+  feeder_attempt(feeder_state& f, std::shared_ptr<feeder_part> of, const settings& s);
   feeder_attempt(const feeder_attempt&) = delete;
   feeder_attempt& operator=(const feeder_attempt&) = delete;
 
-  /// Counts the request and its rows. Call it once, before libcurl sends the request.
-  void count() noexcept;
-  CURL* handle() const noexcept { return handle_.get(); }
-  feeder_state& to() const noexcept { return to_; }
-  const std::shared_ptr<feeder_part>& part() const noexcept { return part_; }
-  bool is_hedge() const noexcept { return is_hedge_; }
+  /// Counts the request and its rows as running, or as ended.
+  void count_start() noexcept;
+  void count_end() noexcept;
   int status() const noexcept { return static_cast<int>(number(CURLINFO_RESPONSE_CODE)); }
-  std::int64_t pause_ns() const noexcept;                      ///< header Retry-After, at most 60 s
-  const std::string& body() const noexcept { return body_; }   ///< the body of an answer without rows
-  std::int64_t sent_ns() const noexcept { return sent_ns_; }
-  double seconds(std::int64_t now_ns) const noexcept { return 1e-9 * static_cast<double>(now_ns - sent_ns_); }
-  /// Returns the rows that the feeder had to compute when this request was sent.
-  std::size_t requested_rows() const noexcept { return requested_rows_; }
+  std::int64_t pause_ns() const noexcept;   ///< header Retry-After, at most 60 s
+  double seconds(std::int64_t now_ns) const noexcept { return 1e-9 * static_cast<double>(now_ns - sent_ns); }
   /// Stores how many workers the feeder has, if the answer contains this number.
   void read_workers() noexcept;
   /// Returns the reason why the answer is incomplete or not valid, or "" if there is none.
   std::string problem_of(CURLcode code) const;
 
+  feeder_state& to;
+  const std::shared_ptr<feeder_part> part;
+  bool is_hedge = false;
+  const std::int64_t sent_ns = read_clock_ns(CLOCK_MONOTONIC);
+  std::size_t requested_rows = 0;   // rows that the feeder had to compute when the request was sent
+  curl_easy handle{};
+  std::string body{};   // of an answer without rows
+
  private:
-  static std::size_t take_body(char* data, std::size_t, std::size_t count, void* to) noexcept;
+  static std::size_t take_body(char* data, std::size_t, std::size_t count, void* self) noexcept;
   bool take_rows(std::span<const std::byte> bytes);
   template <class Number = long>
   Number number(CURLINFO what) const noexcept {
     Number value = 0;
-    static_cast<void>(curl_easy_getinfo(handle_.get(), what, &value));
+    static_cast<void>(curl_easy_getinfo(handle.get(), what, &value));
     return value;
   }
 
-  feeder_state& to_;
-  const std::shared_ptr<feeder_part> part_;
-  const bool is_hedge_;
-  const std::int64_t sent_ns_ = read_clock_ns(CLOCK_MONOTONIC);
-  std::size_t requested_rows_ = 0;
-  curl_easy handle_{};
   curl_headers headers_{}, route_{};
   std::optional<feeder_row_decoder> rows_{};
-  std::string body_{}, problem_{};
+  std::string problem_{};
   char message_[CURL_ERROR_SIZE] = {};
 };
 

@@ -42,24 +42,21 @@ class feeder_client final : public feeder_storage {
  private:
   using part_pointer = std::shared_ptr<feeder_part>;
   using attempt_pointer = std::unique_ptr<feeder_attempt>;
-  /// The latest addresses. The thread that resolves names may outlive the client, because it cannot be interrupted.
+  /// The addresses of the hosts. The thread that resolves them may outlive the client: it cannot be interrupted.
   struct address_book {
-    std::mutex mutex{};   // guards the members below
-    std::condition_variable changed{};
     std::vector<feeder_address> all{};
-    std::vector<std::string> problems{};
-    curl_transfers* wakes = nullptr;   // null: the client has ended
-    bool is_new = false, is_resolving = false;
+    std::vector<std::pair<std::string, std::string>> problems{};   // names that were not resolved, and the reasons
+    std::atomic<bool> is_complete{false};
   };
 
   static constexpr std::size_t max_requests = 512;
   static constexpr int max_attempts = 4;
   static constexpr std::int64_t tick_ns = 10'000'000, refused_pause_ns = 10'000'000'000, none_ready_ns = 1'000'000'000;
 
-  static void resolve_names(const std::vector<feeder_host>& hosts, const feeder_lookup& lookup, address_book& book);
   void run() noexcept;
   bool run_once();
-  void update_feeders();
+  void resolve_names(std::int64_t now_ns);
+  void update_feeders(address_book& book);
   void greet(std::int64_t now_ns);
   /// Sends waiting parts to feeders. Without feeders, returns the rows of the parts to the session.
   void assign(std::int64_t now_ns);
@@ -67,6 +64,7 @@ class feeder_client final : public feeder_storage {
   attempt_pointer end(CURL* handle);
   void conclude(feeder_attempt& a, CURLcode code);
   void accept(const feeder_attempt& a);
+  void hedge(const part_pointer& p, std::int64_t now_ns);
   void fail(feeder_state& f, const std::string& problem, std::int64_t least_pause_ns = 0) {
     f.record_failure(problem, random_.uniform(), least_pause_ns);
   }
@@ -84,9 +82,9 @@ class feeder_client final : public feeder_storage {
   const feeder_lookup lookup_;
   notice_outlet notices_;
   curl_transfers transfers_;
-  std::string hello_, run_;   // the text of the run and its id; constant after open(), like the next line
-  std::size_t max_row_bytes_ = 0, request_limit_ = 0;
-  std::shared_ptr<address_book> book_ = std::make_shared<address_book>();
+  std::string hello_;   // the text of the run; constant after open(), like the next two lines
+  feeder_attempt::settings settings_{};
+  std::size_t request_limit_ = 0;
   std::atomic<std::size_t> outstanding_{0}, capacity_{0};   // requested rows; the windows of all ready feeders
 
   mutable std::mutex mutex_;   // guards the next three members
@@ -102,7 +100,8 @@ class feeder_client final : public feeder_storage {
   hedge_rule hedges_;
   rng random_{{.seed = steady_now_ns()}};
   std::set<std::string> reported_;
-  std::int64_t next_check_ns_ = 0, last_ready_ns_ = 0;
+  std::int64_t next_check_ns_ = 0, next_lookup_ns_ = 0, last_ready_ns_ = 0;
+  std::shared_ptr<address_book> book_;   // while names are resolved
   bool was_resolved_ = false;
 
   std::thread resolver_, thread_;

@@ -22,16 +22,15 @@
 #include <millrace/adapt/feeders/feeder_hosts.hpp>
 #include <millrace/adapt/feeders/feeder_work.hpp>
 #include <millrace/io/file/read_file.hpp>
-#include <millrace/io/file/unique_fd.hpp>
 
 #include <netdb.h>
-#include <netinet/in.h>
 #include <sys/socket.h>
 
 #include <cerrno>
 #include <cstdint>
 #include <cstring>
 #include <map>
+#include <set>
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
@@ -46,10 +45,8 @@ class feeder_server {
     listen();
   }
   ~feeder_server() {
-    if (!daemon_) return;
     draining_.store(true);
-    MHD_quiesce_daemon(daemon_);   // otherwise, MHD_stop_daemon() closes the socket
-    work_.stop();                  // resumes all connections, which MHD_stop_daemon() requires
+    work_.stop();   // resumes all connections, which MHD_stop_daemon() requires
     MHD_stop_daemon(daemon_);
   }
   feeder_server(const feeder_server&) = delete;
@@ -58,17 +55,21 @@ class feeder_server {
   /// Returns the address and the port.
   const std::string& address() const noexcept { return address_; }
   /// Returns the number of requests that are computed or sent.
-  std::size_t requests() const noexcept { return requests_.load(); }
+  std::size_t requests() const noexcept {
+    const std::lock_guard lock(mutex_);
+    return count_all();
+  }
 
   /// Closes the connections of clients that have not received an answer within `patience`.
   void close_slow() noexcept {
     const std::lock_guard lock(mutex_);
     const std::uint64_t now = steady_now_ns();
-    for (auto& [request, to] : sending_)
-      if (to.socket >= 0 && now - to.since_ns > nanoseconds()) {
-        ::shutdown(std::exchange(to.socket, -1), SHUT_RDWR);
-        ++closed_;
-      }
+    for (auto& [rank, all] : active_)
+      for (request* const r : all)
+        if (r->socket >= 0 && now - r->since_ns > nanoseconds()) {
+          ::shutdown(std::exchange(r->socket, -1), SHUT_RDWR);
+          ++closed_;
+        }
   }
 
   /// Refuses new requests with the status 503, and waits at most `patience` until the earlier requests have been
@@ -76,7 +77,7 @@ class feeder_server {
   void drain() noexcept {
     draining_.store(true);
     const std::uint64_t end = steady_now_ns() + nanoseconds();
-    while (requests_.load() > 0 && steady_now_ns() < end) std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    while (requests() > 0 && steady_now_ns() < end) std::this_thread::sleep_for(std::chrono::milliseconds(10));
   }
 
  private:
@@ -84,12 +85,10 @@ class feeder_server {
   struct request {
     feeder_decision decision;
     std::shared_ptr<feeder_job> job{};   // null if the request is not for rows
-    std::uint64_t rank() const noexcept { return decision.range.first % decision.range.step; }
-    std::size_t body_bytes = 0;
-  };
-  struct sending {
-    int socket = -1;
+    int socket = -1;                     // on which the rows are sent since `since_ns`
     std::uint64_t since_ns = 0;
+
+    std::uint64_t rank() const noexcept { return decision.range.first % decision.range.step; }
   };
 
   static constexpr std::chrono::seconds max_patience{86'400};
@@ -99,18 +98,14 @@ class feeder_server {
       throw setup_error("feed_rows_options has " + std::string(o.key.empty() ? "a certificate" : "a key") +
                             " alone: expected both, or none for connections without TLS",
                         "Set certificate and key to files in the PEM format");
-    if (!o.certificate.empty() && MHD_is_feature_supported(MHD_FEATURE_TLS) != MHD_YES)
-      throw setup_error("feed_rows_options::certificate needs a libmicrohttpd with TLS: got one without it",
-                        "Install the package of your system");
     if (o.patience.count() < 1 || o.patience > max_patience)
       throw setup_error("feed_rows_options::patience is out of range: got " + std::to_string(o.patience.count()) +
                             " s, expected 1 to " + std::to_string(max_patience.count()) + " s",
                         "Omit it to wait 20 s");
-    for (const char c : o.token)
-      if (c <= ' ' || c > '~')
-        throw setup_error("feed_rows_options::token is not valid: got a space, a line end or another control "
-                          "character, expected printable ASCII characters",
-                          "Remove the line end if the token is from a file");
+    if (!is_token(o.token))
+      throw setup_error("feed_rows_options::token is not valid: got a space, a line end or another control "
+                        "character, expected printable ASCII characters",
+                        "Remove the line end if the token is from a file");
     return o;
   }
   static feeder_rules rules_of(const row_maker& rows, const std::string& token) {
@@ -124,49 +119,20 @@ class feeder_server {
     return static_cast<std::uint64_t>(options_.patience.count()) * 1'000'000'000;
   }
 
-  [[noreturn]] void throw_cannot_listen(const std::string& reason) const {
-    throw io_error("the feeder cannot listen at " + printable(options_.listen, 300) + ": " + reason,
-                   "Use a free port and an address of this machine");
-  }
-
-  /// Returns a listening socket. Sets the address.
-  unique_fd open_socket() {
+  void listen() {
     const auto at = split_host_port(options_.listen);
     if (!at)
       throw setup_error("the address of a feeder is not valid: got \"" + printable(options_.listen, 200) +
                             "\", expected an address and a port of at most 65535",
                         "Write 0.0.0.0:8717, 127.0.0.1:8717 or [::]:8717");
-    addrinfo hints{}, *all = nullptr;
-    hints.ai_socktype = SOCK_STREAM;
-    hints.ai_flags = AI_NUMERICHOST | AI_NUMERICSERV;
     const std::string numeric = resolve_host(*at).at(0);
-    if (const int error = ::getaddrinfo(numeric.c_str(), at->port.c_str(), &hints, &all); error != 0)
-      throw_cannot_listen(::gai_strerror(error));
-    const std::unique_ptr<addrinfo, decltype(&::freeaddrinfo)> first(all, &::freeaddrinfo);
     if (options_.token.empty() && !numeric.starts_with("127.") && numeric != "::1")
       throw setup_error("a feeder that other machines can reach needs a token: got listen = \"" +
                             printable(options_.listen, 300) + "\" without a token",
                         "Set feed_rows_options::token to a secret of the run, or listen at 127.0.0.1");
-    unique_fd socket(::socket(first->ai_family, first->ai_socktype | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-    const int yes = 1;
-    if (!socket || ::setsockopt(socket.get(), SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes) != 0 ||
-        ::bind(socket.get(), first->ai_addr, first->ai_addrlen) != 0 || ::listen(socket.get(), SOMAXCONN) != 0)
-      throw_cannot_listen(std::strerror(errno));
-    sockaddr_storage bound{};
-    socklen_t size = sizeof bound;
-    ::getsockname(socket.get(), reinterpret_cast<sockaddr*>(&bound), &size);
-    is_v6_ = bound.ss_family == AF_INET6;
-    const auto port = is_v6_ ? reinterpret_cast<const sockaddr_in6&>(bound).sin6_port
-                             : reinterpret_cast<const sockaddr_in&>(bound).sin_port;
-    address_ = host_port{at->host, std::to_string(ntohs(port))}.name();
-    return socket;
-  }
-
-  void listen() {
     const bool secure = !options_.certificate.empty();
     const std::string certificate(secure ? read_file(options_.certificate).text() : "");
     const std::string key(secure ? read_file(options_.key).text() : "");
-    socket_ = open_socket();
     std::vector<MHD_OptionItem> more;
     const auto add = [&more](MHD_OPTION option, std::intptr_t value, const void* pointer = nullptr) {
       more.push_back({option, value, const_cast<void*>(pointer)});
@@ -180,22 +146,35 @@ class feeder_server {
     const std::size_t threads = std::clamp<std::size_t>(work_.workers() / (secure ? 2 : 4), 1, 16);
     if (threads > 1) add(MHD_OPTION_THREAD_POOL_SIZE, static_cast<std::intptr_t>(threads));
     add(MHD_OPTION_END, 0);
+    addrinfo hints{}, *address = nullptr;
+    hints.ai_flags = AI_NUMERICHOST | AI_NUMERICSERV;
+    if (::getaddrinfo(numeric.c_str(), at->port.c_str(), &hints, &address) != 0) throw std::bad_alloc();
+    const std::unique_ptr<addrinfo, decltype(&::freeaddrinfo)> owner(address, &::freeaddrinfo);
     const auto connections = static_cast<unsigned>(std::max<std::size_t>(connection_limit(1'024), threads));
     const unsigned flags = MHD_USE_AUTO | MHD_USE_INTERNAL_POLLING_THREAD | MHD_ALLOW_SUSPEND_RESUME |
-                           (secure ? MHD_USE_TLS : MHD_NO_FLAG) | (is_v6_ ? MHD_USE_IPv6 : MHD_NO_FLAG);
-    daemon_ = MHD_start_daemon(flags, 0, nullptr, nullptr, &on_request, this, MHD_OPTION_LISTEN_SOCKET, socket_.get(),
+                           (secure ? MHD_USE_TLS : MHD_NO_FLAG) |
+                           (address->ai_family == AF_INET6 ? MHD_USE_DUAL_STACK : MHD_NO_FLAG);
+    errno = 0;
+    daemon_ = MHD_start_daemon(flags, 0, nullptr, nullptr, &on_request, this, MHD_OPTION_SOCK_ADDR, address->ai_addr,
                                MHD_OPTION_NOTIFY_COMPLETED, &on_end, this, MHD_OPTION_UNESCAPE_CALLBACK, &keep_escapes,
                                nullptr, MHD_OPTION_CONNECTION_LIMIT, connections, MHD_OPTION_PER_IP_CONNECTION_LIMIT,
                                connections - connections / 4,   // 8 ranks have one address
                                MHD_OPTION_CONNECTION_MEMORY_LIMIT, std::size_t{16} << 10, MHD_OPTION_CONNECTION_TIMEOUT,
                                static_cast<unsigned>(options_.patience.count()), MHD_OPTION_STRICT_FOR_CLIENT, 1,
                                MHD_OPTION_ARRAY, more.data(), MHD_OPTION_END);
-    if (daemon_) return;
-    static_cast<void>(socket_.release());   // libmicrohttpd has closed it
-    if (!secure) throw_cannot_listen("libmicrohttpd did not start");
-    throw setup_error("the feeder cannot start with the certificate " + printable(options_.certificate, 300) +
-                          " and the key " + printable(options_.key, 300) + ": expected a pair in the PEM format",
-                      "Check that the files are not exchanged, and that the key belongs to the certificate");
+    if (daemon_) {
+      const unsigned port = MHD_get_daemon_info(daemon_, MHD_DAEMON_INFO_BIND_PORT)->port;
+      address_ = host_port{at->host, std::to_string(port)}.name();
+    } else if (!secure || errno == EADDRINUSE || errno == EADDRNOTAVAIL || errno == EACCES) {
+      throw io_error("the feeder cannot listen at " + printable(options_.listen, 300) + ": " +
+                         (errno == 0 ? "libmicrohttpd did not start" : std::strerror(errno)),
+                     "Use a free port and an address of this machine");
+    } else {
+      throw setup_error("the feeder cannot start with the certificate " + printable(options_.certificate, 300) +
+                            " and the key " + printable(options_.key, 300) +
+                            ": expected a pair in the PEM format, and a libmicrohttpd with TLS",
+                        "Check that the files are not exchanged, and that the key belongs to the certificate");
+    }
   }
 
   /// Does not decode %XX in paths, because no path of a feeder contains it.
@@ -252,7 +231,7 @@ class feeder_server {
     job->range = d.range;
     job->done = [connection] { MHD_resume_connection(connection); };
     feeder_work::jobs one{job};
-    if (draining || !accepts(r.rank())) {
+    if (draining || !accepts(r)) {
       ++busy_;
       return send_text(connection, draining ? 503 : 429, draining ? "the feeder ends\n" : "the feeder is busy\n");
     }
@@ -263,17 +242,19 @@ class feeder_server {
   }
 
   /// Counts a request, unless too many are in progress. Returns whether it was counted.
-  bool accepts(std::uint64_t rank) {
+  bool accepts(request& r) {
     const std::lock_guard lock(mutex_);
-    const auto entry = ranks_.try_emplace(rank, 0).first;
-    const std::size_t share = max_requests_ / ranks_.size(), all = requests_.load();
-    if (all < max_requests_ || (entry->second < std::max<std::size_t>(share, 1) && all < 2 * max_requests_)) {
-      ++entry->second;
-      ++requests_;
-      return true;
-    }
-    if (entry->second == 0) ranks_.erase(entry);
+    const std::size_t all = count_all();
+    std::set<request*>& mine = active_[r.rank()];
+    const std::size_t share = std::max<std::size_t>(max_requests_ / active_.size(), 1);
+    if (all < max_requests_ || (mine.size() < share && all < 2 * max_requests_)) return mine.insert(&r).second;
+    if (mine.empty()) active_.erase(r.rank());
     return false;
+  }
+  std::size_t count_all() const noexcept {
+    std::size_t all = 0;
+    for (const auto& [rank, requests] : active_) all += requests.size();
+    return all;
   }
 
   MHD_Result send_text(MHD_Connection* connection, unsigned status, const std::string& text) {
@@ -287,13 +268,10 @@ class feeder_server {
       return send_text(connection, job.status, job.error + "\n");
     }
     std::vector<MHD_IoVec> parts;
-    for (const auto& part : job.parts) {
-      parts.push_back({part.data(), part.size()});
-      r.body_bytes += part.size();
-    }
+    for (const auto& part : job.parts) parts.push_back({part.data(), part.size()});
     if (const auto* info = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD)) {
       const std::lock_guard lock(mutex_);
-      sending_[&r] = {info->connect_fd, steady_now_ns()};
+      r.socket = info->connect_fd, r.since_ns = steady_now_ns();
     }
     auto owner = std::make_unique<std::shared_ptr<feeder_job>>(r.job);
     MHD_Response* const response = MHD_create_response_from_iovec(
@@ -312,21 +290,19 @@ class feeder_server {
     return MHD_queue_response(connection, status, response);   // the connection shares it
   }
 
-  void end(const request& r, bool complete) noexcept {
+  void end(request& r, bool complete) noexcept {
     if (!r.job) return;
-    {
-      const std::lock_guard lock(mutex_);
-      sending_.erase(&r);
-      const auto entry = ranks_.find(r.rank());
-      if (--entry->second == 0) ranks_.erase(entry);
-      --requests_;
-    }
-    if (complete) sent_bytes_ += r.body_bytes;
+    const std::lock_guard lock(mutex_);
+    const auto mine = active_.find(r.rank());
+    mine->second.erase(&r);
+    if (mine->second.empty()) active_.erase(mine);
+    if (complete)
+      for (const auto& part : r.job->parts) sent_bytes_ += part.size();
   }
 
   std::size_t workers_of_rank() {
     const std::lock_guard lock(mutex_);
-    const std::size_t ranks = std::max<std::size_t>(ranks_.size(), 1);
+    const std::size_t ranks = std::max<std::size_t>(active_.size(), 1);
     return (work_.workers() + ranks - 1) / ranks;
   }
 
@@ -339,16 +315,16 @@ class feeder_server {
               std::to_string(value) + "\n";
     };
     const std::lock_guard lock(mutex_);
-    add("rows_total", "Computed rows.", work_.computed());
-    add("failed_rows_total", "Rows with a reason instead of bytes.", work_.failed());
+    add("rows_total", "Computed rows.", work_.computed.load());
+    add("failed_rows_total", "Rows that could not be computed.", work_.failed.load());
     add("sent_bytes_total", "Bytes of the bodies of completed answers.", sent_bytes_.load());
     add("refused_requests_total", "Requests with a status of 400 to 413.", refused_.load());
     add("busy_requests_total", "Requests with the status 429 or 503.", busy_.load());
     add("closed_connections_total", "Connections of clients that received too slowly.", closed_.load());
-    add("busy_seconds_total", "Time of all workers together.", 1e-9 * static_cast<double>(work_.busy_ns()));
+    add("busy_seconds_total", "Time of all workers together.", 1e-9 * static_cast<double>(work_.busy_ns.load()));
     add("workers", "Number of workers.", work_.workers());
-    add("ranks", "Ranks with requests in work.", ranks_.size());
-    add("requests", "Requests for rows that are computed or sent.", requests_.load());
+    add("ranks", "Ranks with requests in work.", active_.size());
+    add("requests", "Requests for rows that are computed or sent.", count_all());
     add("max_requests", "Maximum of requests.", max_requests_);
     add("draining", "1 after SIGTERM.", draining_.load() ? 1 : 0);
     return text;
@@ -358,14 +334,10 @@ class feeder_server {
   const std::size_t max_requests_;
   const feeder_rules rules_;
   std::atomic<bool> draining_{false};
-  std::atomic<std::size_t> requests_{0};
   std::atomic<std::uint64_t> sent_bytes_{0}, refused_{0}, busy_{0}, closed_{0};
-  std::mutex mutex_;
-  std::map<const request*, sending> sending_;    // guarded by mutex_, like the next line
-  std::map<std::uint64_t, std::size_t> ranks_;   // for each rank, its requests in progress
+  mutable std::mutex mutex_;
+  std::map<std::uint64_t, std::set<request*>> active_;   // requests in progress of each rank; guarded by mutex_
   std::string address_;
-  bool is_v6_ = false;
-  unique_fd socket_;
   feeder_work work_;
   MHD_Daemon* daemon_ = nullptr;
 };

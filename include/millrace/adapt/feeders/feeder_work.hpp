@@ -37,8 +37,8 @@ struct feeder_job {
   std::vector<std::vector<std::byte>> parts{};   ///< the body
 
   std::vector<ordered_sample> samples{};
-  std::size_t chunk_rows = 0, next = 0;   // `next` is guarded by the mutex of feeder_work
-  std::atomic<std::size_t> missing{0};    // chunks
+  std::size_t chunk_rows = 0;
+  std::size_t next = 0, missing = 0;   // chunks; guarded by the mutex of feeder_work
 };
 
 /// Computes rows on its threads.
@@ -64,25 +64,25 @@ class feeder_work {
   void submit(jobs& one) noexcept {
     {
       const std::lock_guard lock(mutex_);
-      if (!stopping_.load()) new_.splice(new_.end(), one);
+      if (!stopping_) queue_.splice(queue_.end(), one);   // allocates nothing
     }
     changed_.notify_one();
-    if (!one.empty()) static_cast<void>(plan(*one.front()));
+    end(one);
   }
   void stop() noexcept {
     {
       const std::lock_guard lock(mutex_);
-      stopping_.store(true);
+      stopping_ = true;
     }
     changed_.notify_all();
     for (std::thread& t : threads_)
       if (t.joinable()) t.join();
+    end(queue_);
   }
 
   std::size_t workers() const noexcept { return workers_; }
-  std::uint64_t computed() const noexcept { return computed_.load(); }
-  std::uint64_t failed() const noexcept { return failed_.load(); }
-  std::uint64_t busy_ns() const noexcept { return busy_ns_.load(); }
+  /// Computed rows, rows that could not be computed, and the time of all workers together.
+  std::atomic<std::uint64_t> computed{0}, failed{0}, busy_ns{0};
 
  private:
   static constexpr std::size_t max_chunk_rows = 16;
@@ -90,91 +90,87 @@ class feeder_work {
   void work(std::size_t worker) noexcept {
     std::unique_lock lock(mutex_);
     for (;;) {
-      changed_.wait(lock, [this] { return stopping_.load() || !new_.empty() || !planned_.empty(); });
-      if (new_.empty() && planned_.empty()) return;
+      changed_.wait(lock, [this] { return stopping_ || !queue_.empty(); });
+      if (stopping_) return;
       const std::uint64_t start = steady_now_ns();
-      if (planned_.empty()) {
-        jobs one;
-        one.splice(one.end(), new_, new_.begin());
+      const std::shared_ptr<feeder_job> job = queue_.front();
+      bool is_done = false;
+      if (job->parts.empty()) {
+        jobs one;   // other workers plan the next jobs
+        one.splice(one.end(), queue_, queue_.begin());
         lock.unlock();
-        const bool planned = plan(*one.front());
+        guarded(*job, [&] { plan(*job); });
         lock.lock();
-        if (planned) {
-          planned_.splice(planned_.end(), one);   // allocates nothing
-          changed_.notify_all();
-        }
+        is_done = job->status != 200;
+        if (!is_done) queue_.splice(queue_.begin(), one);
+        changed_.notify_all();
       } else {
-        const std::shared_ptr<feeder_job> job = planned_.front();
         const std::size_t chunk = job->next++;
-        if (job->next == job->parts.size()) planned_.pop_front();
+        if (job->next == job->parts.size()) queue_.pop_front();
         lock.unlock();
-        compute(*job, chunk, worker);
+        guarded(*job, [&] { compute(*job, chunk, worker); });
         lock.lock();
+        is_done = --job->missing == 0;
       }
-      busy_ns_ += steady_now_ns() - start;
+      lock.unlock();
+      busy_ns += steady_now_ns() - start;
+      if (is_done) job->done();
+      lock.lock();
     }
   }
 
-  /// Returns whether the job has chunks to compute. If not, the job is done.
-  bool plan(feeder_job& job) noexcept {
-    guarded(job, [&] {
-      job.samples = rows_.samples_of(job.range);
-      const std::size_t rows = job.samples.size();
-      job.chunk_rows = std::clamp<std::size_t>(rows / workers_, 1, max_chunk_rows);
-      job.parts.resize((rows - 1) / job.chunk_rows + 1);
-      job.missing.store(job.parts.size());
-    });
-    if (job.status == 200) return true;
-    job.done();
-    return false;
+  void plan(feeder_job& job) {
+    job.samples = rows_.samples_of(job.range);
+    const std::size_t rows = job.samples.size();
+    job.chunk_rows = std::clamp<std::size_t>(rows / workers_, 1, max_chunk_rows);
+    job.missing = (rows - 1) / job.chunk_rows + 1;
+    job.parts.resize(job.missing);
   }
 
-  void compute(feeder_job& job, std::size_t chunk, std::size_t worker) noexcept {
-    feeder_job result;   // the rows of this chunk
-    guarded(result, [&] {
-      const std::size_t first = chunk * job.chunk_rows;
-      const std::size_t count = std::min(job.chunk_rows, job.samples.size() - first);
-      std::vector<std::byte>& body = job.parts[chunk];
-      body.reserve(count * (feeder_row_decoder::header_bytes + rows_.run().max_row_bytes));
-      const std::size_t failed = rows_.compute(std::span(job.samples).subspan(first, count), worker, body);
-      failed_ += failed;
-      computed_ += count - failed;
-    });
-    if (result.status != 200) {
-      const std::lock_guard lock(mutex_);
-      job.status = result.status;
-      job.error = std::move(result.error);
-    }
-    if (job.missing.fetch_sub(1) == 1) job.done();
+  void compute(feeder_job& job, std::size_t chunk, std::size_t worker) {
+    const std::size_t first = chunk * job.chunk_rows;
+    const std::size_t count = std::min(job.chunk_rows, job.samples.size() - first);
+    std::vector<std::byte>& body = job.parts[chunk];
+    body.reserve(count * (feeder_row_decoder::header_bytes + rows_.run().max_row_bytes));
+    const std::size_t missing = rows_.compute(std::span(job.samples).subspan(first, count), worker, body);
+    failed += missing;
+    computed += count - missing;
   }
 
   template <class Act>
   void guarded(feeder_job& job, const Act& act) noexcept {
     try {
-      if (stopping_.load()) return set_error(job, 503, "the feeder ends");
       act();
     } catch (const setup_error& e) {
-      set_error(job, 400, e.what());
+      fail(job, 400, e.what());
     } catch (const std::exception& e) {
-      set_error(job, 500, e.what());
+      fail(job, 500, e.what());
     } catch (...) {
-      set_error(job, 500, "unknown exception");
+      fail(job, 500, "unknown exception");
     }
   }
-  static void set_error(feeder_job& job, unsigned status, const char* why) noexcept {
+  void fail(feeder_job& job, unsigned status, const char* why) noexcept {
+    const std::lock_guard lock(mutex_);
     job.status = status;
     try {
       job.error = why;
     } catch (...) {}
   }
+  /// Ends jobs that no worker uses.
+  void end(jobs& all) noexcept {
+    for (const auto& job : all) {
+      fail(*job, 503, "the feeder ends");
+      job->done();
+    }
+    all.clear();
+  }
 
   row_maker& rows_;
   const std::size_t workers_;
-  std::atomic<std::uint64_t> computed_{0}, failed_{0}, busy_ns_{0};
-  std::atomic<bool> stopping_{false};
   std::mutex mutex_;
   std::condition_variable changed_;
-  jobs new_, planned_;   // guarded by mutex_
+  jobs queue_;   // guarded by mutex_, like the next line
+  bool stopping_ = false;
   std::vector<std::thread> threads_;
 };
 

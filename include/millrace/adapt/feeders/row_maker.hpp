@@ -6,7 +6,7 @@
 //
 // A row has the same bytes as in a session with the same flow and options. The first good sample of epoch 0 defines the
 // shapes. Errors: setup_error for rows that cannot be computed alone and for positions that do not exist, and the
-// errors of the source. If a sample has an error, the body contains the reason in place of the row.
+// errors of the source. If a sample has an error, the body contains the header of a missing row.
 // Threads: samples_of() is synchronized; each worker may call compute() concurrently with its own number.
 // Cost: samples_of() computes the order of a pass at its first request in that pass.
 #pragma once
@@ -38,7 +38,7 @@ class row_maker {
   virtual const row_run& run() const noexcept = 0;
   /// Returns the samples of a range.
   virtual std::vector<ordered_sample> samples_of(const row_range& range) = 0;
-  /// Appends the rows of samples, or the reasons why they cannot be computed. Returns the number of reasons.
+  /// Appends the rows of samples. Returns the number of rows that cannot be computed.
   virtual std::size_t compute(std::span<const ordered_sample> samples, std::size_t worker,
                               std::vector<std::byte>& body) = 0;
 };
@@ -126,23 +126,23 @@ class flow_rows final : public row_maker {
                       std::vector<std::byte>& body) override {
     reader from = reader_of(samples);
     place& here = places_[worker];
-    std::size_t reasons = 0;
+    std::size_t missing = 0;
     for (std::size_t done = 0; done < samples.size(); done += together) {
       const std::size_t count = std::min(together, samples.size() - done);
       std::optional<item> items[together];
-      error_location origins[together];
-      std::string failures[together];
-      for (std::size_t i = 0; i < count; ++i)
-        guarded(failures[i], samples[done + i], origins[i], [&](std::size_t& map) {
-          items[i] = item_of(from, here.memory, origins[i], map);
-          map = rendering;
+      for (std::size_t i = 0; i < count; ++i) try {
+          error_location origin;
+          std::size_t map = 0;
+          items[i] = item_of(from, here.memory, origin, map);
           columns_.check_shapes(*items[i]);
-        });
-      render({items, count}, samples.subspan(done), origins, failures, here);
+        } catch (...) {
+          items[i].reset();
+        }
+      render({items, count}, here);
       for (std::size_t i = 0; i < count; ++i) {
-        if (!failures[i].empty()) {
-          append_reason(body, failures[i]);
-          ++reasons;
+        if (!items[i]) {
+          append_missing_row(body);
+          ++missing;
           continue;
         }
         here.row.clear();
@@ -150,7 +150,7 @@ class flow_rows final : public row_maker {
         append_row(body, here.row);
       }
     }
-    return reasons;
+    return missing;
   }
 
  private:
@@ -203,7 +203,11 @@ class flow_rows final : public row_maker {
         columns_.fix_shapes(first, together);
         return;
       } catch (...) {
-        const std::exception_ptr error = located(samples.front(), origin, map);
+        const std::exception_ptr error = located_by([&] {
+          origin.stage = map == rendering ? "batch" : map_name(map);
+          origin.position = position;
+          return origin;
+        });
         if (!damaged.tolerates_damage() || (map > 0 && !damaged.accepts(error))) std::rethrow_exception(error);
         damaged.add_early(count, error, position + 1 == planned_->plan().positions());
       }
@@ -229,47 +233,22 @@ class flow_rows final : public row_maker {
     return maps_(std::move(*s.item), {.epoch = s.pass, .sample = s.id}, memory, map);
   }
 
-  /// Returns the current exception with the location of the sample.
-  static std::exception_ptr located(const ordered_sample& of, const error_location& origin, std::size_t map) noexcept {
-    return located_by([&] {
-      error_location at = origin;
-      at.stage = map == rendering ? "batch" : map_name(map);
-      at.position = of.position;
-      return at;
-    });
-  }
-  /// Calls `act`, and sets `failure` to its error.
-  template <class Act>
-  static void guarded(std::string& failure, const ordered_sample& of, const error_location& origin, const Act& act) {
-    std::size_t map = 0;
-    try {
-      act(map);
-    } catch (...) {
-      try {
-        std::rethrow_exception(located(of, origin, map));
-      } catch (const std::exception& e) {
-        failure = e.what();
-      } catch (...) {}
-      if (failure.empty()) failure = "unknown exception";
-    }
-  }
-
-  /// Renders the items together. If one of them fails, renders each item separately.
-  void render(std::span<std::optional<item>> items, std::span<const ordered_sample> samples,
-              const error_location* origins, std::string* failures, place& here) const {
+  /// Renders the items together. If one of them fails, renders each item separately, and resets those that fail.
+  void render(std::span<std::optional<item>> items, place& here) const {
     const item* all[together];
     for (std::size_t i = 0; i < items.size(); ++i) all[i] = items[i] ? &*items[i] : nullptr;
-    const auto render_rows = [&](std::size_t first, std::size_t rows, std::string& failure) {
-      guarded(failure, samples[first], origins[first], [&](std::size_t& map) {
-        map = rendering;
+    const auto render_rows = [&](std::size_t first, std::size_t rows) {
+      if (std::find(all + first, all + first + rows, nullptr) != all + first + rows) return false;
+      try {
         columns_.render({all + first, rows}, here.slot.data(), first, here.memory);
-      });
-      return failure.empty();
+      } catch (...) {
+        return false;
+      }
+      return true;
     };
-    const bool is_complete = std::all_of(failures, failures + items.size(), [](const auto& f) { return f.empty(); });
-    if (std::string failure; is_complete && render_rows(0, items.size(), failure)) return;
+    if (render_rows(0, items.size())) return;
     for (std::size_t i = 0; i < items.size(); ++i)
-      if (failures[i].empty()) render_rows(i, 1, failures[i]);
+      if (!render_rows(i, 1)) items[i].reset();
   }
 
   /// Returns whether a cursor reaches any position at the same cost, because it contains the permutation of a pass.

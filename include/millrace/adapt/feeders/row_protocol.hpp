@@ -3,7 +3,7 @@
 //   const std::string mine = mr::detail::hello_text(identity);                  // of the trainer
 //   mr::detail::check_hello({.mine = mine, .theirs = answer, .feeder = "node7:8717"});   // setup_error with both texts
 //   const std::string path = mr::detail::rows_path(mr::detail::run_id(mine), range);     // /v1/8f0c.../rows/3/640-64-1
-//   mr::detail::feeder_row_decoder rows({.rows = 64, .max_row_bytes = 150'528, .feeder = "node7:8717"});
+//   mr::detail::feeder_row_decoder rows({.rows = 64, .max_row_bytes = 150'528});
 //   rows.add(piece, [&](const mr::detail::row_answer& a) { slots.put(a.row, a.bytes, a.crc); });   // for each piece
 //   rows.finish();                                                              // data_error if rows are missing
 //
@@ -17,9 +17,9 @@
 // Other answers: 401 if the token is wrong; 409 with the text of the feeder if the runs differ; 429 if the feeder is
 // busy; 503 with the header Retry-After (in seconds) if it ends. Each answer may have the header Millrace-Workers: the
 // number of workers of the feeder, divided by the number of ranks whose rows it computes.
-// A body consists of rows in the order of the request. Each row begins with a header of 9 bytes, little-endian: a
-// status, the number of bytes that follow (u32), and their CRC-32C (u32). Status 0: the bytes of the row follow. Status
-// 1: the feeder cannot compute the row, and the reason follows.
+// A body consists of rows in the order of the request. Each row begins with a header of 8 bytes, little-endian: the
+// number of bytes that follow (u32), and their CRC-32C (u32). If the feeder cannot compute the row, because its sample
+// is damaged, this number is 2^32 - 1, and no bytes follow. The trainer then computes the row, and reports the damage.
 // Errors: setup_error for another run; data_error for a body or a path that is not valid. Untrusted input is safe: no
 // size is used before it has been checked against the handshake.
 // Threads: pure functions; a decoder is not synchronized. Cost: a copy of each row that arrives in several pieces.
@@ -71,8 +71,10 @@ struct feeder_rules {
   std::string run{};     ///< run_id() of `hello`
   std::size_t max_rows = 64;
 };
-/// Returns the range of a path. Throws setup_error for another run, data_error if the path is not valid.
-row_range parse_rows_path(std::string_view path, const feeder_rules& rules);
+/// Returns the range of a path; empty if the path is not valid, or for another run.
+std::optional<row_range> parse_rows_path(std::string_view path, const feeder_rules& rules);
+/// Returns whether a text can be a token: whether it consists of printable ASCII characters without spaces.
+bool is_token(std::string_view text) noexcept;
 
 /// The parts of a request on which its answer depends.
 struct feeder_request {
@@ -92,21 +94,20 @@ struct feeder_decision {
 };
 
 /// Returns the answer to a request. Requests are untrusted: a request cannot name a file, and the texts of refusals are
-/// safe to print. The length of the token does not influence the time of its comparison.
+/// safe to print. The time to compare a token does not depend on the first wrong character.
 feeder_decision decide(const feeder_request& request, const feeder_rules& rules);
 
-/// A row in a body, or the reason why the feeder cannot compute it.
+/// A computed row in a body.
 struct row_answer {
-  std::size_t row = 0;                  ///< number in the request
-  std::span<const std::byte> bytes{};   ///< empty if the feeder has a reason
+  std::size_t row = 0;   ///< number in the request
+  std::span<const std::byte> bytes{};
   std::uint32_t crc = 0;
-  std::string_view reason{};
 };
 
 /// Appends a row to a body.
 void append_row(std::vector<std::byte>& body, std::span<const std::byte> row);
-/// Appends the reason why a row cannot be computed; at most 1,000 bytes of it.
-void append_reason(std::vector<std::byte>& body, std::string_view reason);
+/// Appends the header of a row that the feeder cannot compute.
+void append_missing_row(std::vector<std::byte>& body);
 
 /// Unused buffers for rows that arrive in pieces. Decoders share them: the next row uses the last used buffer, which is
 /// in the caches of the core.
@@ -115,34 +116,33 @@ using row_buffers = std::vector<std::vector<std::byte>>;
 /// Decodes a body that arrives in pieces.
 class feeder_row_decoder {
  public:
-  static constexpr std::size_t header_bytes = 9;   // size of a row's header
+  static constexpr std::size_t header_bytes = 8;   // size of a row's header
   struct options {
     std::size_t rows = 0;             ///< rows of the request
     std::size_t max_row_bytes = 0;    ///< maximum size of a row, from the handshake
-    std::string feeder{};             ///< address of the feeder, for errors
     row_buffers* buffers = nullptr;   ///< null: none
   };
-  explicit feeder_row_decoder(options o) : options_(std::move(o)) {}
+  explicit feeder_row_decoder(const options& o) : options_(o) {}
   ~feeder_row_decoder() { release_buffer(); }
   feeder_row_decoder(const feeder_row_decoder&) = delete;
   feeder_row_decoder& operator=(const feeder_row_decoder&) = delete;
 
-  /// Calls `next` for each row that is now complete. The bytes of the row are valid during the call. Throws data_error
-  /// for a wrong size, status or checksum of a reason, or for more rows than requested.
+  /// Calls `next` for each computed row that is now complete. The bytes of the row are valid during the call. Throws
+  /// data_error for a wrong size, or for more rows than requested.
   void add(std::span<const std::byte> piece, const std::function<void(const row_answer&)>& next);
   /// Throws data_error if rows are missing.
   void finish() const;
 
  private:
-  std::size_t read_header(std::span<const std::byte> header);
+  void read_header(std::span<const std::byte> header);
   [[noreturn]] void fail(const std::string& problem) const;
   void release_buffer() noexcept;
 
   const options options_;
   std::vector<std::byte> row_;   // the first bytes of a header or of a row whose end has not arrived
   std::size_t expected_ = header_bytes, decoded_ = 0;
-  std::optional<row_answer> header_{};
-  bool is_reason_ = false;
+  std::uint32_t crc_ = 0;
+  bool is_header_ = true;   // whether a header follows
 };
 
 }}}   // namespace millrace::detail

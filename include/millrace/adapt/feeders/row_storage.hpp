@@ -57,22 +57,13 @@ struct row_range {
 
 namespace detail {
 
+struct row_request;
 class row_requests;
 
 /// Returns the maximum number of rows in a request: 64, or the rows that fit into 4 MiB if these are fewer.
 constexpr std::size_t max_request_rows(std::size_t max_row_bytes) noexcept {
   return std::clamp<std::size_t>((std::size_t{4} << 20) / std::max<std::size_t>(max_row_bytes, 1), 1, 64);
 }
-
-/// The session's part of a request.
-class row_sink {
- public:
-  virtual ~row_sink() = default;
-  virtual bool put(std::size_t row, std::span<const std::byte> bytes, std::uint32_t crc) noexcept = 0;
-  virtual bool is_needed() const noexcept = 0;
-  /// Lets the session compute the rows that are still missing.
-  virtual void give_up() noexcept = 0;
-};
 
 }   // namespace detail
 
@@ -82,26 +73,22 @@ class row_slots {
  public:
   row_slots(row_slots&&) noexcept = default;
   row_slots& operator=(row_slots&& other) noexcept {
-    std::swap(sink_, other.sink_);
+    std::swap(request_, other.request_);
     return *this;
   }
-  ~row_slots() {
-    if (sink_) sink_->give_up();
-  }
+  ~row_slots();
 
   /// Writes row `row` of the range, counted from 0. `crc` is the CRC-32C of the bytes. Returns false if the row
   /// was already stored or returned to the workers, or if its size or its checksum is wrong.
-  bool put(std::size_t row, std::span<const std::byte> bytes, std::uint32_t crc) noexcept {
-    return sink_->put(row, bytes, crc);
-  }
+  bool put(std::size_t row, std::span<const std::byte> bytes, std::uint32_t crc) noexcept;
   /// Returns whether a row is still missing. If not, the request may be canceled.
-  bool is_needed() const noexcept { return sink_->is_needed(); }
+  bool is_needed() const noexcept;
 
  private:
   friend class detail::row_requests;
-  explicit row_slots(std::shared_ptr<detail::row_sink> sink) noexcept : sink_(std::move(sink)) {}
+  explicit row_slots(std::shared_ptr<detail::row_request> request) noexcept : request_(std::move(request)) {}
 
-  std::shared_ptr<detail::row_sink> sink_;   // null after a move
+  std::shared_ptr<detail::row_request> request_;   // null after a move
 };
 
 /// The interface of a storage of computed rows.

@@ -145,9 +145,8 @@ mr::feeder_options fast_options(std::vector<std::string> hosts, mr::notice_funct
 TEST_CASE("feeders do not change a run, whatever their faults and the number of workers") {
   using enum feeder_fault;
   const reference_run& reference = fed_reference();
-  const std::array all{none,         reset,        flipped_bit, wrong_length, huge_length,
-                       wrong_status, short_answer, extra_row,   reason,       status_503,
-                       status_429,   status_500,   silent,      slow_bytes,   garbage};
+  const std::array all{none,      reset,       flipped_bit, wrong_length, huge_length, short_answer, extra_row,
+                       missing_row, status_503, status_429,  status_500,   silent,      slow_bytes,   garbage};
   for (const feeder_fault what : all) {
     CAPTURE(static_cast<int>(what));
     hostile_feeder bad(reference.feeder({what, none}));

@@ -27,10 +27,9 @@ enum class feeder_fault {
   flipped_bit,
   wrong_length,
   huge_length,
-  wrong_status,
   short_answer,
   extra_row,
-  reason,
+  missing_row,
   status_503,
   status_429,
   status_500,
@@ -131,7 +130,7 @@ class hostile_feeder {
     if (is_hello) ++hellos;
     if (path.substr(0, 4 + run.size()) != "/v1/" + run) return send(socket, 409, settings_.hello);
     if (is_hello) return send(socket, 200, settings_.hello);
-    const millrace::row_range range = millrace::detail::parse_rows_path(path, {.run = run});
+    const millrace::row_range range = millrace::detail::parse_rows_path(path, {.run = run}).value();
     const feeder_fault what = settings_.faults[requests++ % settings_.faults.size()];
     std::this_thread::sleep_for(settings_.delay);
     using enum feeder_fault;
@@ -147,14 +146,13 @@ class hostile_feeder {
     std::vector<std::byte> body;
     for (std::size_t i = 0; i < range.count; ++i) {
       const auto row = settings_.row(range.epoch, range.first + i * range.step);
-      if (what == reason && i == 0) millrace::detail::append_reason(body, "the row is damaged");
+      if (what == missing_row && i == 0) millrace::detail::append_missing_row(body);
       else millrace::detail::append_row(body, row);
     }
     if (what == extra_row) millrace::detail::append_row(body, settings_.row(range.epoch, range.first));
-    if (what == flipped_bit) body[9 + range.count % (body.size() - 9)] ^= std::byte{16};
-    if (what == wrong_length) body[1] ^= std::byte{1};
-    if (what == huge_length) body[4] = std::byte{0xff};
-    if (what == wrong_status) body[0] = std::byte{7};
+    if (what == flipped_bit) body[8 + range.count % (body.size() - 8)] ^= std::byte{16};
+    if (what == wrong_length) body[0] ^= std::byte{1};
+    if (what == huge_length) body[3] = std::byte{0xff};
     if (what == garbage) std::fill(body.begin(), body.end(), std::byte{0xa5});
     std::string text(reinterpret_cast<const char*>(body.data()), body.size());
     const std::size_t announced = text.size();

@@ -62,46 +62,57 @@ MILLRACE_INLINE void feeder_state::record_failure(const std::string& problem, do
   due_ns = now_ns + pause_ns.value_or(std::max<std::int64_t>(least_pause_ns, 2'000'000'000));
 }
 
-MILLRACE_INLINE feeder_attempt::feeder_attempt(feeder_state& to, std::shared_ptr<feeder_part> of, const settings& s)
-    : to_(to), part_(std::move(of)), is_hedge_(s.is_hedge) {
+MILLRACE_INLINE feeder_attempt::feeder_attempt(feeder_state& f, std::shared_ptr<feeder_part> of, const settings& s)
+    : to(f), part(std::move(of)) {
   const feeder_options& o = *s.options;
   const feeder_host& host = to.at.of;
-  const std::string url = host.scheme + "://" + host.name() + s.path;
-  if (part_)
-    rows_.emplace(feeder_row_decoder::options{
-        .rows = part_->count, .max_row_bytes = s.max_row_bytes, .feeder = to.at.text(), .buffers = s.buffers});
+  const std::string url = host.scheme + "://" + host.name() +
+                          (part ? rows_path(s.run, part->range) : hello_path(s.run));
+  if (part)
+    rows_.emplace(
+        feeder_row_decoder::options{.rows = part->range.count, .max_row_bytes = s.max_row_bytes, .buffers = s.buffers});
   if (!o.token.empty()) headers_.add("Authorization: Bearer " + o.token);
   headers_.add("Accept:");
   route_.add("::" + bracketed(to.at.numeric) + ":" + host.port);
-  handle_.set(CURLOPT_ERRORBUFFER, message_);
-  handle_.set(CURLOPT_URL, url.c_str());
-  handle_.set(CURLOPT_CONNECT_TO, route_.get());   // the URL keeps the name, which is in the certificate
-  handle_.set(CURLOPT_PROXY, "");
-  handle_.set(CURLOPT_PROTOCOLS_STR, "http,https");
-  handle_.set(CURLOPT_HTTPHEADER, headers_.get());
-  handle_.set(CURLOPT_NOSIGNAL, 1L);
-  handle_.set(CURLOPT_CONNECTTIMEOUT_MS,   // 0 is libcurl's default, 300 s
-              static_cast<long>(std::clamp(1'000 * o.connect_limit.count(), 1.0, 86'400'000.0)));
-  handle_.set(CURLOPT_HTTP_VERSION, static_cast<long>(CURL_HTTP_VERSION_1_1));
-  handle_.set(CURLOPT_BUFFERSIZE, static_cast<long>(buffer_bytes(s.max_row_bytes)));
-  handle_.set(CURLOPT_TCP_KEEPALIVE, 1L);
-  handle_.set(CURLOPT_HTTP_CONTENT_DECODING, 0L);
-  handle_.set(CURLOPT_USERAGENT, "millrace");
-  handle_.set(CURLOPT_WRITEFUNCTION, &feeder_attempt::take_body);
-  handle_.set(CURLOPT_WRITEDATA, this);
-  if (!o.ca_file.empty()) handle_.set(CURLOPT_CAINFO, o.ca_file.c_str());
+  handle.set(CURLOPT_ERRORBUFFER, message_);
+  handle.set(CURLOPT_URL, url.c_str());
+  handle.set(CURLOPT_CONNECT_TO, route_.get());   // the URL keeps the name, which is in the certificate
+  handle.set(CURLOPT_PROXY, "");
+  handle.set(CURLOPT_PROTOCOLS_STR, "http,https");
+  handle.set(CURLOPT_HTTPHEADER, headers_.get());
+  handle.set(CURLOPT_NOSIGNAL, 1L);
+  handle.set(CURLOPT_CONNECTTIMEOUT_MS,   // 0 is libcurl's default, 300 s
+             static_cast<long>(std::clamp(1'000 * o.connect_limit.count(), 1.0, 86'400'000.0)));
+  handle.set(CURLOPT_HTTP_VERSION, static_cast<long>(CURL_HTTP_VERSION_1_1));
+  handle.set(CURLOPT_BUFFERSIZE, static_cast<long>(buffer_bytes(s.max_row_bytes)));
+  handle.set(CURLOPT_TCP_KEEPALIVE, 1L);
+  handle.set(CURLOPT_HTTP_CONTENT_DECODING, 0L);
+  handle.set(CURLOPT_USERAGENT, "millrace");
+  handle.set(CURLOPT_WRITEFUNCTION, &feeder_attempt::take_body);
+  handle.set(CURLOPT_WRITEDATA, this);
+  if (!o.ca_file.empty()) handle.set(CURLOPT_CAINFO, o.ca_file.c_str());
 }
 
-MILLRACE_INLINE void feeder_attempt::count() noexcept {
-  if (to_.running++ == 0) to_.progress_ns = sent_ns_;
-  if (!part_) {
-    ++to_.greetings;
+MILLRACE_INLINE void feeder_attempt::count_start() noexcept {
+  if (to.running++ == 0) to.progress_ns = sent_ns;
+  if (!part) {
+    to.is_greeting = true;
     return;
   }
-  if (to_.statistics.requests++ == 0) to_.first_ns = sent_ns_;
-  requested_rows_ = to_.statistics.in_flight += part_->count;
-  ++part_->running;
-  part_->last = &to_;
+  if (to.statistics.requests++ == 0) to.first_ns = sent_ns;
+  requested_rows = to.statistics.in_flight += part->range.count;
+  ++part->running;
+  part->last = &to;
+}
+
+MILLRACE_INLINE void feeder_attempt::count_end() noexcept {
+  --to.running;
+  if (!part) {
+    to.is_greeting = false;
+    return;
+  }
+  --part->running;
+  to.statistics.in_flight -= part->range.count;
 }
 
 MILLRACE_INLINE std::string feeder_attempt::problem_of(CURLcode code) const {
@@ -121,18 +132,18 @@ MILLRACE_INLINE std::int64_t feeder_attempt::pause_ns() const noexcept {
 
 MILLRACE_INLINE void feeder_attempt::read_workers() noexcept {
   curl_header* header = nullptr;
-  if (curl_easy_header(handle_.get(), workers_header, 0, CURLH_HEADER, -1, &header) != CURLHE_OK) return;
+  if (curl_easy_header(handle.get(), workers_header, 0, CURLH_HEADER, -1, &header) != CURLHE_OK) return;
   if (const auto workers = decimal_number(header->value))
-    to_.statistics.workers = std::clamp<std::uint64_t>(*workers, 1, 4'096);
+    to.statistics.workers = std::clamp<std::uint64_t>(*workers, 1, 4'096);
 }
 
-MILLRACE_INLINE std::size_t feeder_attempt::take_body(char* data, std::size_t, std::size_t count, void* to) noexcept {
-  auto& a = *static_cast<feeder_attempt*>(to);
-  a.to_.progress_ns = read_clock_ns(CLOCK_MONOTONIC);
+MILLRACE_INLINE std::size_t feeder_attempt::take_body(char* data, std::size_t, std::size_t count, void* self) noexcept {
+  auto& a = *static_cast<feeder_attempt*>(self);
+  a.to.progress_ns = read_clock_ns(CLOCK_MONOTONIC);
   try {
-    if (a.part_ && a.status() == 200) return a.take_rows({reinterpret_cast<const std::byte*>(data), count}) ? count : 0;
-    if (a.body_.size() + count <= max_body_bytes) {
-      a.body_.append(data, count);
+    if (a.part && a.status() == 200) return a.take_rows({reinterpret_cast<const std::byte*>(data), count}) ? count : 0;
+    if (a.body.size() + count <= max_body_bytes) {
+      a.body.append(data, count);
       return count;
     }
     a.problem_ = "the answer is longer than 64 KiB";
@@ -145,9 +156,8 @@ MILLRACE_INLINE std::size_t feeder_attempt::take_body(char* data, std::size_t, s
 
 MILLRACE_INLINE bool feeder_attempt::take_rows(std::span<const std::byte> bytes) {
   rows_->add(bytes, [this](const row_answer& row) {
-    if (row.row + 1 == part_->count) part_->subtract();   // first: the session then requests other rows
-    if (!row.reason.empty()) return;                      // the session computes the row, and detects its damage
-    if (part_->of->slots.put(part_->first + row.row, row.bytes, row.crc)) ++to_.statistics.rows;
+    if (row.row + 1 == part->range.count) part->subtract();   // first: the session then requests other rows
+    if (part->slots->put(part->first + row.row, row.bytes, row.crc)) ++to.statistics.rows;
     else if (crc32c(row.bytes) != row.crc) problem_ = "a row has a wrong checksum";
   });
   return problem_.empty();

@@ -23,8 +23,7 @@ MILLRACE_INLINE feeder_client::feeder_client(feeder_options o, feeder_lookup loo
     if (!good) throw setup_error(std::string("feeder_options: ") + what, "Correct the option", {.stage = "feeders"});
   };
   expect(!hosts_.empty(), "hosts is empty: expected at least one host");
-  expect(std::all_of(options_.token.begin(), options_.token.end(), [](char c) { return c > ' ' && c <= '~'; }),
-         "token is invalid: expected printable ASCII characters without blanks");
+  expect(is_token(options_.token), "token is invalid: expected printable ASCII characters without blanks");
   expect(options_.connect_limit.count() > 0 && options_.stall_limit.count() > 0 && options_.hedge.share >= 0 &&
              options_.hedge.share <= 0.5,
          "a limit or hedge.share is out of range: expected more than 0 s, and a share of 0 to 0.5");
@@ -33,18 +32,14 @@ MILLRACE_INLINE feeder_client::feeder_client(feeder_options o, feeder_lookup loo
 MILLRACE_INLINE feeder_client::~feeder_client() {
   if (!thread_.joinable()) return;
   {
-    const std::lock_guard lock(book_->mutex);
-    book_->wakes = nullptr;
-    if (book_->is_resolving) resolver_.detach();   // a search for a name may last many seconds
-  }
-  book_->changed.notify_all();
-  if (resolver_.joinable()) resolver_.join();
-  {
     const std::lock_guard lock(mutex_);
     ending_ = true;
   }
   transfers_.wake();
   thread_.join();
+  if (!resolver_.joinable()) return;
+  if (book_->is_complete.load()) resolver_.join();
+  else resolver_.detach();   // a search for a name may last many seconds
 }
 
 MILLRACE_INLINE void feeder_client::open(const row_run& run) {
@@ -56,17 +51,15 @@ MILLRACE_INLINE void feeder_client::open(const row_run& run) {
                       "Create a storage with mr::feeders() for each session", {.stage = "feeders"});
   }
   hello_ = std::move(text);
-  run_ = run_id(hello_);
-  max_row_bytes_ = run.max_row_bytes;
-  const std::size_t bytes_each = max_row_bytes_ + feeder_attempt::buffer_bytes(max_row_bytes_);
+  settings_ = feeder_attempt::settings{
+      .options = &options_, .run = run_id(hello_), .max_row_bytes = run.max_row_bytes, .buffers = &buffers_};
+  const std::size_t bytes_each = run.max_row_bytes + feeder_attempt::buffer_bytes(run.max_row_bytes);
   request_limit_ = std::clamp<std::size_t>(options_.memory_bytes / bytes_each, 1, connection_limit(max_requests));
   curl_multi_setopt(transfers_.get(), CURLMOPT_MAXCONNECTS, static_cast<long>(request_limit_));
-  book_->wakes = &transfers_;
   thread_ = start_thread([this] {
     name_worker_thread("millrace-net");
     this->run();
   });
-  resolver_ = start_thread([hosts = hosts_, lookup = lookup_, book = book_] { resolve_names(hosts, lookup, *book); });
 }
 
 MILLRACE_INLINE std::size_t feeder_client::free_rows() {
@@ -75,9 +68,9 @@ MILLRACE_INLINE std::size_t feeder_client::free_rows() {
 }
 
 MILLRACE_INLINE void feeder_client::read_rows(const row_range& range, row_slots slots) {
-  auto of = std::make_shared<session_request>(session_request{range, std::move(slots)});
-  outstanding_.fetch_add(range.count);
-  auto part = std::make_shared<feeder_part>(std::move(of), outstanding_, 0, range.count);
+  auto shared = std::make_shared<row_slots>(std::move(slots));
+  auto part = std::make_shared<feeder_part>(std::move(shared), range, outstanding_);
+  outstanding_.fetch_add(range.count);   // the destructor of the part subtracts them
   {
     const std::lock_guard lock(mutex_);
     submitted_.push_back(std::move(part));
@@ -88,35 +81,6 @@ MILLRACE_INLINE void feeder_client::read_rows(const row_range& range, row_slots 
 MILLRACE_INLINE std::vector<feeder_statistics> feeder_client::statistics() const {
   const std::lock_guard lock(mutex_);
   return published_;
-}
-
-MILLRACE_INLINE void feeder_client::resolve_names(const std::vector<feeder_host>& hosts, const feeder_lookup& lookup,
-                                                  address_book& book) {
-  std::unique_lock lock(book.mutex);
-  while (book.wakes) {
-    const std::vector<feeder_address> before = book.all;
-    book.is_resolving = true;
-    lock.unlock();
-    std::vector<feeder_address> all;
-    std::vector<std::string> problems;
-    for (const feeder_host& host : hosts) {
-      try {
-        for (std::string& numeric : lookup.resolve(host)) all.push_back({host, std::move(numeric)});
-      } catch (const std::exception& e) {
-        problems.emplace_back(e.what());
-        for (const feeder_address& a : before)
-          if (a.of.name() == host.name()) all.push_back(a);
-      }
-    }
-    lock.lock();
-    book.is_resolving = false;
-    if (!book.wakes) return;
-    book.all = std::move(all);
-    book.problems = std::move(problems);
-    book.is_new = true;
-    book.wakes->wake();
-    book.changed.wait_for(lock, lookup.period, [&] { return !book.wakes; });
-  }
 }
 
 MILLRACE_INLINE void feeder_client::run() noexcept {
@@ -139,8 +103,8 @@ MILLRACE_INLINE bool feeder_client::run_once() {
     waiting_.insert(waiting_.end(), submitted_.begin(), submitted_.end());
     submitted_.clear();
   }
-  update_feeders();
   const std::int64_t now_ns = read_clock_ns(CLOCK_MONOTONIC);
+  resolve_names(now_ns);
   greet(now_ns);
   assign(now_ns);
   transfers_.transfer();
@@ -157,39 +121,54 @@ MILLRACE_INLINE bool feeder_client::run_once() {
     if (f->may_compute(now_ns)) capacity += f->statistics.window;
   capacity_.store(capacity);
   if (any_ended) return true;   // other parts may start
-  const std::int64_t pause_ns = running_.empty() && waiting_.empty() ? 5 * tick_ns : tick_ns;
+  const std::int64_t pause_ns = running_.empty() && waiting_.empty() && !book_ ? 5 * tick_ns : tick_ns;
   transfers_.wait(static_cast<int>(pause_ns / 1'000'000));
   return true;
 }
 
-MILLRACE_INLINE void feeder_client::update_feeders() {
-  std::vector<feeder_address> all;
-  std::vector<std::string> problems;
-  {
-    const std::lock_guard lock(book_->mutex);
-    if (!std::exchange(book_->is_new, false)) return;
-    all = book_->all;
-    problems = std::move(book_->problems);
+MILLRACE_INLINE void feeder_client::resolve_names(std::int64_t now_ns) {
+  if (book_ && book_->is_complete.load()) {
+    resolver_.join();
+    update_feeders(*std::exchange(book_, nullptr));
   }
+  if (book_ || now_ns < next_lookup_ns_) return;
+  next_lookup_ns_ = now_ns + static_cast<std::int64_t>(1e9 * lookup_.period.count());
+  auto book = std::make_shared<address_book>();
+  resolver_ = start_thread([book, hosts = hosts_, resolve = lookup_.resolve] {
+    for (const feeder_host& host : hosts) try {
+        for (std::string& numeric : resolve(host)) book->all.push_back({host, std::move(numeric)});
+      } catch (const std::exception& e) {
+        book->problems.emplace_back(host.name(), e.what());
+      }
+    book->is_complete.store(true);
+  });
+  book_ = std::move(book);
+}
+
+MILLRACE_INLINE void feeder_client::update_feeders(address_book& book) {
   was_resolved_ = true;
-  for (const std::string& problem : problems) post_once(problem, problem + ". Millrace repeats the search");
-  for (const auto& f : feeders_) f->is_listed = false;
-  for (feeder_address& a : all) {
+  const auto has_problem = [&book](const feeder_state& f) {   // its addresses stay
+    return std::any_of(book.problems.begin(), book.problems.end(),
+                       [&f](const auto& p) { return p.first == f.at.of.name(); });
+  };
+  for (const auto& f : feeders_) f->is_listed = f->is_listed && has_problem(*f);
+  for (feeder_address& a : book.all) {
     const auto same = std::find_if(feeders_.begin(), feeders_.end(),
                                    [&](const auto& f) { return f->statistics.address == a.text(); });
     if (same == feeders_.end()) {
       feeders_.push_back(std::make_unique<feeder_state>(std::move(a)));
-      feeders_.back()->request_rows = max_request_rows(max_row_bytes_);
+      feeders_.back()->request_rows = max_request_rows(settings_.max_row_bytes);
     } else {
       (*same)->is_listed = true;
     }
   }
+  for (const auto& [name, problem] : book.problems) post_once(problem, problem + ". Millrace repeats the search");
 }
 
 MILLRACE_INLINE void feeder_client::greet(std::int64_t now_ns) {
   std::erase_if(feeders_, [](const auto& f) { return !f->is_listed && f->running == 0; });
   for (const auto& f : feeders_)
-    if (f->is_listed && !f->statistics.is_ready && f->greetings == 0 && f->due_ns <= now_ns) start(*f, nullptr);
+    if (f->is_listed && !f->statistics.is_ready && !f->is_greeting && f->due_ns <= now_ns) start(*f, nullptr);
 }
 
 MILLRACE_INLINE void feeder_client::assign(std::int64_t now_ns) {
@@ -206,7 +185,7 @@ MILLRACE_INLINE void feeder_client::assign(std::int64_t now_ns) {
       if (room > best_room) best = f.get();
       best_room = std::max(room, best_room);
     }
-    if (!any_ready || !p->of->slots.is_needed()) {
+    if (!any_ready || !p->slots->is_needed()) {
       waiting_.pop_front();   // the session computes the rows
       continue;
     }
@@ -215,33 +194,25 @@ MILLRACE_INLINE void feeder_client::assign(std::int64_t now_ns) {
     const std::size_t requests = std::clamp<std::size_t>(best->requests_to_fill(), 1,
                                                          std::max<std::size_t>(request_limit_ / feeders_.size(), 1));
     const std::size_t most = std::clamp<std::size_t>(s.window / requests, 1, best->request_rows);
-    const std::size_t count = std::min({p->count, s.window - s.in_flight, most});
+    const std::size_t count = std::min({p->range.count, s.window - s.in_flight, most});
     waiting_.pop_front();
-    if (count < p->count) {
-      waiting_.push_front(std::make_shared<feeder_part>(p->of, outstanding_, p->first + count, p->count - count));
+    if (count < p->range.count) {
+      row_range others = p->range;
+      others.first += count * others.step, others.count -= count;
+      waiting_.push_front(std::make_shared<feeder_part>(p->slots, others, outstanding_));
+      waiting_.front()->first = p->first + count;
       waiting_.front()->attempts = p->attempts;
-      p->count = count;
+      p->range.count = count;
     }
     start(*best, p);
   }
 }
 
 MILLRACE_INLINE void feeder_client::start(feeder_state& f, part_pointer of, bool is_hedge) {
-  std::string path = hello_path(run_);
-  if (of) {
-    row_range range = of->of->range;
-    range.first += of->first * range.step;
-    range.count = of->count;
-    path = rows_path(run_, range);
-  }
-  auto a = std::make_unique<feeder_attempt>(f, std::move(of),
-                                            feeder_attempt::settings{.path = std::move(path),
-                                                                     .options = &options_,
-                                                                     .max_row_bytes = max_row_bytes_,
-                                                                     .buffers = &buffers_,
-                                                                     .is_hedge = is_hedge});
-  CURL* const handle = a->handle();
-  running_.emplace(handle, std::move(a)).first->second->count();
+  auto a = std::make_unique<feeder_attempt>(f, std::move(of), settings_);
+  a->is_hedge = is_hedge;
+  CURL* const handle = a->handle.get();
+  running_.emplace(handle, std::move(a)).first->second->count_start();
   if (curl_multi_add_handle(transfers_.get(), handle) != CURLM_OK) end(handle);   // out of memory
 }
 
@@ -251,25 +222,19 @@ MILLRACE_INLINE feeder_client::attempt_pointer feeder_client::end(CURL* handle) 
   attempt_pointer a = std::move(entry->second);
   running_.erase(entry);
   curl_multi_remove_handle(transfers_.get(), handle);
-  --a->to().running;
-  if (!a->part()) {
-    --a->to().greetings;
-    return a;
-  }
-  --a->part()->running;
-  a->to().statistics.in_flight -= a->part()->count;
+  a->count_end();
   return a;
 }
 
 MILLRACE_INLINE void feeder_client::conclude(feeder_attempt& a, CURLcode code) {
-  feeder_state& f = a.to();
+  feeder_state& f = a.to;
   const int status = a.status();
   a.read_workers();
   const std::string name = "the feeder " + printable(f.at.text(), 300);
   const std::string problem = a.problem_of(code);
   try {
-    if (problem.empty() && (status == 409 || (status == 200 && !a.part())))
-      check_hello({.mine = hello_, .theirs = a.body(), .feeder = f.at.text()});
+    if (problem.empty() && (status == 409 || (status == 200 && !a.part)))
+      check_hello({.mine = hello_, .theirs = a.body, .feeder = f.at.text()});
     if (code == CURLE_PEER_FAILED_VERIFICATION || code == CURLE_SSL_CACERT_BADFILE) {
       refuse(f, 0,
              "the certificate of " + name + " is not accepted: " + printable(problem, 300) +
@@ -280,8 +245,8 @@ MILLRACE_INLINE void feeder_client::conclude(feeder_attempt& a, CURLcode code) {
       return accept(a);
     } else if (status == 429) {
       const auto random_ns = static_cast<std::int64_t>((1 + 4 * random_.uniform()) * static_cast<double>(tick_ns));
-      f.record_busy(a.sent_ns(), read_clock_ns(CLOCK_MONOTONIC), std::max(a.pause_ns(), random_ns));
-      if (a.part()) --a.part()->attempts;   // another attempt is allowed
+      f.record_busy(a.sent_ns, read_clock_ns(CLOCK_MONOTONIC), std::max(a.pause_ns(), random_ns));
+      if (a.part) --a.part->attempts;   // another attempt is allowed
     } else if (status >= 500) {
       fail(f, "the feeder answers status " + std::to_string(status), a.pause_ns());
     } else if (status == 401 || status == 403) {
@@ -298,28 +263,25 @@ MILLRACE_INLINE void feeder_client::conclude(feeder_attempt& a, CURLcode code) {
   } catch (const data_error& e) {
     refuse(f, 409, name + " refuses the run: " + e.message() + ". " + e.hint());
   }
-  retry(a.part());
+  retry(a.part);
 }
 
 MILLRACE_INLINE void feeder_client::accept(const feeder_attempt& a) {
-  feeder_state& f = a.to();
-  if (!a.part()) return f.record_hello();
+  feeder_state& f = a.to;
+  if (!a.part) return f.record_hello();
   const std::int64_t now_ns = read_clock_ns(CLOCK_MONOTONIC);
-  f.record_answer(a.seconds(now_ns), a.requested_rows(), now_ns);
+  f.record_answer(a.seconds(now_ns), a.requested_rows, now_ns);
   hedges_.record_first_byte(a.seconds(now_ns));
-  if (std::exchange(a.part()->is_done, true)) return;
-  f.statistics.hedges_won += a.is_hedge();
+  if (std::exchange(a.part->is_done, true)) return;
+  f.statistics.hedges_won += a.is_hedge;
   std::vector<CURL*> others;
   for (const auto& [handle, other] : running_)
-    if (other->part() == a.part()) others.push_back(handle);
+    if (other->part == a.part) others.push_back(handle);
   for (CURL* const handle : others) end(handle);
 }
 
 MILLRACE_INLINE void feeder_client::refuse(feeder_state& f, int status, const std::string& problem) {
-  ++f.statistics.failures;
-  f.statistics.is_ready = false;
-  f.statistics.problem = problem;
-  f.due_ns = read_clock_ns(CLOCK_MONOTONIC) + refused_pause_ns;
+  fail(f, problem, refused_pause_ns);
   post_once(f.at.of.name() + " " + std::to_string(status), problem + ". The run continues without this feeder");
 }
 
@@ -331,38 +293,37 @@ MILLRACE_INLINE void feeder_client::retry(const part_pointer& p) {
 
 MILLRACE_INLINE void feeder_client::check(std::int64_t now_ns) {
   next_check_ns_ = now_ns + tick_ns;
-  std::vector<CURL*> silent, unneeded;
-  std::vector<part_pointer> late;
-  for (const auto& [handle, a] : running_) {
-    const feeder_state& f = a->to();
-    const part_pointer& p = a->part();
-    const double age = a->seconds(now_ns), pause = 1e-9 * static_cast<double>(now_ns - f.progress_ns);
-    if (std::min(age, pause) > std::max(options_.stall_limit.count(), 4 * f.slowest_seconds)) silent.push_back(handle);
-    else if (p && !p->of->slots.is_needed()) unneeded.push_back(handle);
-    else if (p && !p->is_hedged && age > hedges_.late_seconds()) late.push_back(p);
-  }
-  for (CURL* const handle : unneeded)   // the session has computed the rows, or has ended
-    if (const attempt_pointer a = end(handle)) fail(a->to(), "the answer was too late");
-  for (CURL* const handle : silent)
-    if (const attempt_pointer a = end(handle)) {
-      fail(a->to(),
-           "the feeder sent nothing for " + seconds_text(static_cast<std::uint64_t>(now_ns - a->to().progress_ns)));
-      retry(a->part());
+  std::vector<CURL*> handles;
+  for (const auto& [handle, a] : running_) handles.push_back(handle);
+  for (CURL* const handle : handles) {
+    const feeder_attempt& a = *running_.at(handle);
+    feeder_state& f = a.to;
+    const part_pointer p = a.part;
+    const double age = a.seconds(now_ns), pause = 1e-9 * static_cast<double>(now_ns - f.progress_ns);
+    if (p && !p->slots->is_needed()) {   // the session has computed the rows, or has ended
+      end(handle);
+      fail(f, "the answer was too late");
+    } else if (std::min(age, pause) > std::max(options_.stall_limit.count(), 4 * f.slowest_seconds)) {
+      end(handle);
+      fail(f, "the feeder sent nothing for " + seconds_text(static_cast<std::uint64_t>(1e9 * pause)));
+      retry(p);
+    } else if (p && !p->is_hedged && p->running == 1 && age > hedges_.late_seconds()) {
+      hedge(p, now_ns);
     }
-  for (const part_pointer& p : late) {
-    const auto other = std::find_if(feeders_.begin(), feeders_.end(), [&](const auto& f) {
-      return f->may_compute(now_ns) && f.get() != p->last && f->accepts_request();
-    });
-    if (p->running != 1 || other == feeders_.end()) continue;
-    const bool is_idle = (*other)->statistics.in_flight == 0;
-    if (!is_idle && !hedges_.take(1, running_.size())) continue;
-    p->is_hedged = true;
-    start(**other, p, true);
   }
   report_none_ready(now_ns);
   const std::lock_guard lock(mutex_);
   published_.clear();
   for (const auto& f : feeders_) published_.push_back(f->statistics);
+}
+
+MILLRACE_INLINE void feeder_client::hedge(const part_pointer& p, std::int64_t now_ns) {
+  for (const auto& f : feeders_) {
+    if (!f->may_compute(now_ns) || f.get() == p->last || !f->accepts_request()) continue;
+    if (f->statistics.in_flight > 0 && !hedges_.take(1, running_.size())) return;
+    p->is_hedged = true;
+    return start(*f, p, true);
+  }
 }
 
 MILLRACE_INLINE void feeder_client::report_none_ready(std::int64_t now_ns) {

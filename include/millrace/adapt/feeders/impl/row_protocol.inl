@@ -22,7 +22,8 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 /// The names of the lines of an identity, in their order.
 inline constexpr std::array hello_names{"protocol", "library", "program", "order", "columns", "max_row_bytes"};
-inline constexpr std::size_t max_hello_bytes = std::size_t{64} << 10, max_reason_bytes = 1'000;
+/// The size in the header of a row that a feeder cannot compute.
+inline constexpr std::uint32_t missing_row = 0xffffffff;
 
 /// Appends the GNU build id in a segment of notes, if it has one, as hexadecimal digits.
 MILLRACE_INLINE void append_build_id(std::span<const char> notes, std::string& id) {
@@ -82,7 +83,6 @@ MILLRACE_INLINE std::array<std::string_view, hello_names.size()> hello_values(st
     throw data_error("the answer of a feeder is not valid: " + problem,
                      "Check that the host and the port are those of a program that calls feed_rows()");
   };
-  if (text.size() > max_hello_bytes) refuse("got " + std::to_string(text.size()) + " bytes, expected at most 65536");
   for (std::size_t i = 0; i < values.size(); ++i) {
     const std::size_t end = text.find('\n');
     const std::string_view name = hello_names[i], line = text.substr(0, end);
@@ -119,52 +119,39 @@ MILLRACE_INLINE std::string rows_path(std::string_view run, const row_range& ran
          std::to_string(range.count) + "-" + std::to_string(range.step);
 }
 
-MILLRACE_INLINE row_range parse_rows_path(std::string_view path, const feeder_rules& rules) {
-  const auto refuse = [&path](const std::string& problem) {
-    throw data_error("a request for rows is not valid: got \"" + printable(path, 200) + "\", expected " + problem,
-                     "Use the same version of Millrace on all machines");
-  };
-  std::string_view rest = path;
-  const auto skip = [&](std::string_view expected) {
-    if (!rest.starts_with(expected)) refuse("/v1/RUN/rows/EPOCH/FIRST-COUNT-STEP");
-    rest.remove_prefix(expected.size());
-  };
-  const auto number_after = [&](std::string_view text) {
-    skip(text);
-    const std::string_view digits = rest.substr(0, rest.find_first_not_of("0123456789"));
+inline constexpr std::uint64_t max_position = std::uint64_t{1} << 62, max_step = 1 << 20;
+
+MILLRACE_INLINE std::optional<row_range> parse_rows_path(std::string_view path, const feeder_rules& rules) {
+  const std::string start = "/v1/" + rules.run + "/rows/";
+  const std::array<std::string_view, 4> before{start, "/", "-", "-"};
+  std::array<std::uint64_t, 4> numbers{};
+  for (std::size_t i = 0; i < numbers.size(); ++i) {
+    if (!path.starts_with(before[i])) return std::nullopt;
+    path.remove_prefix(before[i].size());
+    const std::string_view digits = path.substr(0, path.find_first_not_of("0123456789"));
     const std::optional<std::uint64_t> value = decimal_number(digits);
-    if (!value) refuse("a number");
-    rest.remove_prefix(digits.size());
-    return value.value_or(0);
-  };
-  skip("/v1/");
-  const std::string_view run = rest.substr(0, rest.find('/'));
-  rest.remove_prefix(run.size());
-  row_range range{.epoch = number_after("/rows/")};
-  range.first = number_after("/");
-  const std::uint64_t count = number_after("-"), step = number_after("-");
-  if (!rest.empty()) refuse("nothing after the range");
-  if (run != rules.run)
-    throw setup_error(
-        "a request is for the rows of another run: got the run id " + printable(run, 100) + ", expected " + rules.run,
-        "Start the same program with the same flow and the same shards on all machines");
-  constexpr std::uint64_t max_position = std::uint64_t{1} << 62, max_step = 1 << 20;
-  if (count == 0 || count > rules.max_rows) refuse("1 to " + std::to_string(rules.max_rows) + " rows");
-  if (range.first > max_position || step == 0 || step > max_step) refuse("positions below 2^62, and 1 to 2^20 ranks");
-  range.count = static_cast<std::size_t>(count);
-  range.step = static_cast<std::size_t>(step);
-  return range;
+    if (!value) return std::nullopt;
+    numbers[i] = *value;
+    path.remove_prefix(digits.size());
+  }
+  const auto [epoch, first, count, step] = numbers;
+  const bool is_valid = path.empty() && first <= max_position && count >= 1 && count <= rules.max_rows && step >= 1 &&
+                        step <= max_step;
+  if (!is_valid) return std::nullopt;
+  return row_range{
+      .epoch = epoch, .first = first, .count = static_cast<std::size_t>(count), .step = static_cast<std::size_t>(step)};
+}
+
+MILLRACE_INLINE bool is_token(std::string_view text) noexcept {
+  return std::all_of(text.begin(), text.end(), [](char c) { return c > ' ' && c <= '~'; });
 }
 
 /// Returns whether the header contains the token. The time does not depend on the first difference.
-MILLRACE_INLINE bool has_token(std::string_view authorization, std::string_view token) noexcept {
-  constexpr std::string_view scheme = "Bearer ";
-  if (!authorization.starts_with(scheme)) return false;
-  authorization.remove_prefix(scheme.size());
-  unsigned difference = authorization.size() == token.size() ? 0 : 1;
-  for (std::size_t i = 0; i < authorization.size(); ++i)
-    difference |= static_cast<unsigned char>(authorization[i]) ^
-                  static_cast<unsigned char>(i < token.size() ? token[i] : '\0');
+MILLRACE_INLINE bool has_token(std::string_view authorization, const std::string& token) {
+  const std::string expected = "Bearer " + token;
+  int difference = authorization.size() == expected.size() ? 0 : 1;
+  for (std::size_t i = 0; i < expected.size(); ++i)
+    difference |= (i < authorization.size() ? authorization[i] : '\0') ^ expected[i];
   return difference == 0;
 }
 
@@ -178,62 +165,59 @@ MILLRACE_INLINE feeder_decision decide(const feeder_request& request, const feed
   if (!rules.token.empty() && !has_token(request.authorization, rules.token))
     return refuse(401, "the token is wrong or missing: expected the header Authorization: Bearer TOKEN");
   if (request.path == "/metrics") return {.action = feeder_action::metrics};
+  const auto refuse_path = [&](unsigned status, const std::string& expected) {
+    return refuse(status, "got \"" + printable(request.path, 200) + "\", expected " + expected);
+  };
   if (!request.path.starts_with("/v1/"))
-    return refuse(404, "got \"" + printable(request.path, 200) +
-                           "\", expected /v1/RUN/hello, /v1/RUN/rows/..., "
-                           "/metrics or /healthz");
+    return refuse_path(404, "/v1/RUN/hello, /v1/RUN/rows/..., /metrics or /healthz");
   const std::string_view rest = request.path.substr(4), run = rest.substr(0, rest.find('/'));
-  if (rest.substr(run.size()) == "/hello") return {.status = run == rules.run ? 200U : 409U, .text = rules.hello};
-  try {
-    return {.action = feeder_action::rows, .range = parse_rows_path(request.path, rules)};
-  } catch (const setup_error&) {
-    return {.status = 409, .text = rules.hello};
-  } catch (const data_error& e) {
-    return refuse(400, e.message());
-  }
+  if (run != rules.run) return {.status = 409, .text = rules.hello};
+  if (rest.substr(run.size()) == "/hello") return {.text = rules.hello};
+  if (const auto range = parse_rows_path(request.path, rules)) return {.action = feeder_action::rows, .range = *range};
+  return refuse_path(400, "/v1/RUN/rows/EPOCH/FIRST-COUNT-STEP with 1 to " + std::to_string(rules.max_rows) +
+                              " rows, positions up to 2^62 and 1 to 2^20 ranks");
 }
 
-MILLRACE_INLINE void append_part(std::vector<std::byte>& body, std::uint8_t status, std::span<const std::byte> bytes) {
-  body.push_back(static_cast<std::byte>(status));
-  for (const std::uint32_t number : {static_cast<std::uint32_t>(bytes.size()), crc32c(bytes)})
+MILLRACE_INLINE void append_header(std::vector<std::byte>& body, std::uint32_t size, std::uint32_t crc) {
+  for (const std::uint32_t number : {size, crc})
     for (int shift = 0; shift < 32; shift += 8) body.push_back(static_cast<std::byte>(number >> shift));
-  body.insert(body.end(), bytes.begin(), bytes.end());
 }
 
 MILLRACE_INLINE void append_row(std::vector<std::byte>& body, std::span<const std::byte> row) {
-  append_part(body, 0, row);
+  append_header(body, static_cast<std::uint32_t>(row.size()), crc32c(row));
+  body.insert(body.end(), row.begin(), row.end());
 }
 
-MILLRACE_INLINE void append_reason(std::vector<std::byte>& body, std::string_view reason) {
-  append_part(body, 1, std::as_bytes(std::span(reason.data(), std::min(reason.size(), max_reason_bytes))));
-}
+MILLRACE_INLINE void append_missing_row(std::vector<std::byte>& body) { append_header(body, missing_row, 0); }
 
 MILLRACE_INLINE void feeder_row_decoder::fail(const std::string& problem) const {
-  throw data_error("the answer of the feeder " + printable(options_.feeder, 300) + " is not valid at row " +
-                       std::to_string(decoded_) + " of " + std::to_string(options_.rows) + ": " + problem,
+  throw data_error("the answer of a feeder is not valid at row " + std::to_string(decoded_) + " of " +
+                       std::to_string(options_.rows) + ": " + problem,
                    "Check the connection, and use the same version of Millrace on all machines");
 }
 
-/// Returns the size of the row that follows.
-MILLRACE_INLINE std::size_t feeder_row_decoder::read_header(std::span<const std::byte> header) {
+MILLRACE_INLINE void feeder_row_decoder::read_header(std::span<const std::byte> header) {
   const auto number = [header](std::size_t at) {
     std::uint32_t value = 0;
     for (std::size_t i = 4; i-- > 0;) value = value << 8 | std::to_integer<std::uint32_t>(header[at + i]);
     return value;
   };
   if (decoded_ == options_.rows) fail("got another row, expected the end");
-  const auto status = std::to_integer<unsigned>(header[0]);
-  if (status > 1) fail("got status " + std::to_string(status) + ", expected 0 or 1");
-  is_reason_ = status == 1;
-  const std::size_t most = is_reason_ ? max_reason_bytes : options_.max_row_bytes, size = number(1);
-  if (size > most) fail("got " + std::to_string(size) + " bytes, expected at most " + std::to_string(most));
-  header_ = row_answer{.row = decoded_, .crc = number(5)};
-  return size;
+  const std::uint32_t size = number(0);
+  is_header_ = size == missing_row;
+  if (is_header_) {
+    ++decoded_;
+    return;
+  }
+  if (size > options_.max_row_bytes)
+    fail("got " + std::to_string(size) + " bytes, expected at most " + std::to_string(options_.max_row_bytes));
+  expected_ = size;
+  crc_ = number(4);
 }
 
 MILLRACE_INLINE void feeder_row_decoder::add(std::span<const std::byte> piece,
                                              const std::function<void(const row_answer&)>& next) {
-  for (;;) {
+  while (!piece.empty() || expected_ == 0) {
     const std::size_t missing = std::min(expected_ - row_.size(), piece.size());
     std::span<const std::byte> part = piece.first(missing);
     piece = piece.subspan(missing);
@@ -247,23 +231,15 @@ MILLRACE_INLINE void feeder_row_decoder::add(std::span<const std::byte> piece,
       if (row_.size() < expected_) return;
       part = row_;
     }
-    if (!header_) {
-      expected_ = read_header(part);
+    if (is_header_) {
+      read_header(part);
       row_.clear();
-      continue;   // an empty row is complete
+      continue;
     }
-    if (is_reason_) {
-      if (crc32c(part) != header_->crc) fail("got a reason with a wrong checksum");
-      header_->reason = {reinterpret_cast<const char*>(part.data()), part.size()};
-    } else {
-      header_->bytes = part;
-    }
-    next(*header_);
-    ++decoded_;
-    header_.reset();
+    next({decoded_++, part, crc_});
     release_buffer();
     expected_ = header_bytes;
-    if (piece.empty()) return;
+    is_header_ = true;
   }
 }
 
@@ -277,7 +253,7 @@ MILLRACE_INLINE void feeder_row_decoder::release_buffer() noexcept {
 }
 
 MILLRACE_INLINE void feeder_row_decoder::finish() const {
-  if (decoded_ < options_.rows || !row_.empty() || header_)
+  if (decoded_ < options_.rows || !row_.empty() || !is_header_)
     fail("got the end of the answer, expected " + std::to_string(options_.rows) + " rows");
 }
 

@@ -35,23 +35,16 @@ struct row_gate {
 };
 
 /// Rows that are requested together.
-class row_request final : public row_sink {
- public:
-  row_request(std::shared_ptr<row_gate> gate, std::size_t most) : gate_(std::move(gate)), states_(most) {}
-
-  bool put(std::size_t row, std::span<const std::byte> bytes, std::uint32_t crc) noexcept override;
-  bool is_needed() const noexcept override { return missing_.load() > 0; }
-  void give_up() noexcept override;
-
- private:
-  friend class row_requests;
+struct row_request {
   enum class state : std::uint8_t { missing, stored, returned };
 
-  const std::shared_ptr<row_gate> gate_;
-  std::vector<std::atomic<state>> states_;
-  std::uint64_t first_ = 0, sent_ns_ = 0;   // the ticket of the first row
-  std::size_t count_ = 0;
-  std::atomic<std::size_t> missing_{0};
+  row_request(std::shared_ptr<row_gate> g, std::size_t most) : gate(std::move(g)), states(most) {}
+
+  const std::shared_ptr<row_gate> gate;
+  std::vector<std::atomic<state>> states;
+  std::uint64_t first = 0, sent_ns = 0;   // the ticket of the first row
+  std::size_t count = 0;
+  std::atomic<std::size_t> missing{0};
 };
 
 /// Requests the rows of one session.
@@ -80,7 +73,7 @@ class row_requests final : public row_feed, private space_listener {
   }
 
  private:
-  friend class row_request;
+  friend row_slots;
   static constexpr std::uint64_t tick_ns = 5'000'000, min_patience_ns = 20'000'000, max_patience_ns = 10'000'000'000,
                                  max_pause_ns = 1'000'000'000;
 
@@ -98,7 +91,8 @@ class row_requests final : public row_feed, private space_listener {
   void change() noexcept;
   /// Subtracts rows that have been stored or returned, and notifies the trainer.
   void subtract_outstanding(std::size_t rows) noexcept;
-  void report_lost() noexcept;
+  /// Pauses the requests, and reports the first error.
+  void pause(const std::exception& why) noexcept;
   void count(const char* what, std::uint64_t times = 1) noexcept {
     if (counts_) counts_->count(what, times);
   }
@@ -114,27 +108,11 @@ class row_requests final : public row_feed, private space_listener {
   std::atomic<std::size_t> outstanding_{0};   // rows that are claimed and missing
   std::atomic<bool> stopped_{false};
   std::uint64_t retry_at_ns_ = 0, pause_ns_ = 0;   // used by the thread
-  bool lost_ = false;                              // reported
   mutable std::mutex mutex_;
   std::vector<std::shared_ptr<row_request>> requests_;   // guarded by mutex_
   doorbell bell_;
   std::thread thread_;
 };
-
-MILLRACE_INLINE bool row_request::put(std::size_t row, std::span<const std::byte> bytes, std::uint32_t crc) noexcept {
-  if (row >= count_) return false;
-  const bool correct = states_[row].load() != state::missing || crc32c(bytes) == crc;   // before the gate is locked
-  const std::shared_lock lock(gate_->mutex);
-  if (!gate_->requests) return false;
-  if (correct) return gate_->requests->store(*this, row, bytes);
-  gate_->requests->count("rows from the row storage with a wrong checksum");
-  return false;
-}
-
-MILLRACE_INLINE void row_request::give_up() noexcept {
-  const std::shared_lock lock(gate_->mutex);
-  if (gate_->requests) gate_->requests->return_missing(*this);
-}
 
 MILLRACE_INLINE row_requests::row_requests(std::shared_ptr<row_storage> storage, const row_feed_options& of)
     : storage_(std::move(storage)),
@@ -169,9 +147,9 @@ MILLRACE_INLINE std::string row_requests::waits(std::uint64_t now_ns) const {
   std::size_t missing = 0;
   std::uint64_t since_ns = now_ns;
   for (const auto& r : requests_)
-    if (r->is_needed()) {
-      missing += r->missing_.load();
-      since_ns = std::min(since_ns, r->sent_ns_);
+    if (const std::size_t rows = r->missing.load(); rows > 0) {
+      missing += rows;
+      since_ns = std::min(since_ns, r->sent_ns);
     }
   if (missing == 0) return "row storage: no row requested";
   return "row storage: " + std::to_string(missing) + " rows requested, the oldest for " +
@@ -211,7 +189,7 @@ MILLRACE_INLINE void row_requests::work() noexcept {
     const std::uint64_t calls = calls_.load();
     {
       const std::lock_guard lock(mutex_);
-      std::erase_if(requests_, [](const auto& r) { return !r->is_needed(); });
+      std::erase_if(requests_, [](const auto& r) { return r->missing.load() == 0; });
     }
     return_overdue();
     send();
@@ -228,11 +206,26 @@ MILLRACE_INLINE void row_requests::send() noexcept {
       send_one(room);
       pause_ns_ = 0;
     }
+  } catch (const std::exception& e) {
+    pause(e);
   } catch (...) {
-    pause_ns_ = std::clamp<std::uint64_t>(2 * pause_ns_, 1'000'000, max_pause_ns);
-    retry_at_ns_ = steady_now_ns() + pause_ns_;
-    count("failed requests for rows");
-    report_lost();
+    pause(std::bad_exception());
+  }
+}
+
+MILLRACE_INLINE void row_requests::pause(const std::exception& why) noexcept {
+  pause_ns_ = std::clamp<std::uint64_t>(2 * pause_ns_, 1'000'000, max_pause_ns);
+  retry_at_ns_ = steady_now_ns() + pause_ns_;
+  count("failed requests for rows");
+  const auto* const described = dynamic_cast<const error*>(&why);
+  try {
+    if (counts_)   // posts one notice of this kind
+      counts_->post({.kind = notice_kind::rows,
+                     .severity = notice_severity::warning,
+                     .text = "the row storage failed: " +
+                             (described ? described->message() + ". " + described->hint() : why.what()) +
+                             ". The workers compute its rows. Requests are repeated without further notices"});
+  } catch (const std::bad_alloc&) {   // the next failure is reported
   }
 }
 
@@ -243,20 +236,20 @@ MILLRACE_INLINE void row_requests::send_one(std::size_t most) {
   std::unique_lock lock(mutex_);
   requests_.push_back(request);
   outstanding_.fetch_add(most);
-  std::size_t claimed = tickets_.claim_surplus(most, rows_->first_ticket(), r.first_);
-  while (r.count_ < claimed && rows_->has_sample(r.first_ + r.count_)) ++r.count_;
-  if (r.count_ < claimed) tickets_.give_back(r.first_ + r.count_, claimed - r.count_);
-  r.missing_.store(r.count_);
-  r.sent_ns_ = steady_now_ns();
-  subtract_outstanding(most - r.count_);
+  std::size_t claimed = tickets_.claim_surplus(most, rows_->first_ticket(), r.first);
+  while (r.count < claimed && rows_->has_sample(r.first + r.count)) ++r.count;
+  if (r.count < claimed) tickets_.give_back(r.first + r.count, claimed - r.count);
+  r.missing.store(r.count);
+  r.sent_ns = steady_now_ns();
+  subtract_outstanding(most - r.count);
   lock.unlock();
-  if (r.count_ == 0) return;
+  if (r.count == 0) return;
   const batch_numbers& numbers = options_.numbers;
-  const auto row = static_cast<std::size_t>(r.first_ % numbers.rows);
-  const batch_number batch = numbers.of(r.first_ / numbers.rows);
+  const auto row = static_cast<std::size_t>(r.first % numbers.rows);
+  const batch_number batch = numbers.of(r.first / numbers.rows);
   const row_range range{
-      .epoch = batch.epoch, .first = numbers.position(batch, row), .count = r.count_, .step = numbers.mine.size};
-  count("rows requested from the row storage", r.count_);
+      .epoch = batch.epoch, .first = numbers.position(batch, row), .count = r.count, .step = numbers.mine.size};
+  count("rows requested from the row storage", r.count);
   storage_->read_rows(range, row_slots(std::move(request)));
 }
 
@@ -266,23 +259,23 @@ MILLRACE_INLINE void row_requests::return_overdue() noexcept {
   const std::uint64_t patience = std::clamp(4 * slowest_ns_.load(), min_patience_ns, max_patience_ns);
   const std::lock_guard lock(mutex_);
   for (const auto& r : requests_)
-    if (r->is_needed() && now - r->sent_ns_ > patience) return_missing(*r);
+    if (r->missing.load() > 0 && now - r->sent_ns > patience) return_missing(*r);
 }
 
 MILLRACE_INLINE bool row_requests::store(row_request& of, std::size_t row, std::span<const std::byte> bytes) noexcept {
   using state = row_request::state;
   auto before = state::missing;
-  if (!of.states_[row].compare_exchange_strong(before, state::stored)) {
+  if (!of.states[row].compare_exchange_strong(before, state::stored)) {
     count("late or repeated rows from the row storage");
     if (before == state::returned) add_answer(of);
     return false;
   }
-  const std::uint64_t ticket = of.first_ + row;
+  const std::uint64_t ticket = of.first + row;
   const bool stored = rows_->store_row(ticket, bytes);
   if (stored) {
     count("rows from the row storage");
   } else {
-    of.states_[row].store(state::returned);
+    of.states[row].store(state::returned);
     count("rows from the row storage of a wrong size");
     tickets_.give_back(ticket, 1);
   }
@@ -293,10 +286,10 @@ MILLRACE_INLINE bool row_requests::store(row_request& of, std::size_t row, std::
 MILLRACE_INLINE void row_requests::return_missing(row_request& of) noexcept {
   using state = row_request::state;
   std::size_t returned = 0;
-  for (std::size_t i = 0; i < of.count_; ++i) {
+  for (std::size_t i = 0; i < of.count; ++i) {
     auto before = state::missing;
-    if (!of.states_[i].compare_exchange_strong(before, state::returned)) continue;
-    tickets_.give_back(of.first_ + i, 1);
+    if (!of.states[i].compare_exchange_strong(before, state::returned)) continue;
+    tickets_.give_back(of.first + i, 1);
     ++returned;
   }
   if (returned == 0) return;
@@ -305,7 +298,7 @@ MILLRACE_INLINE void row_requests::return_missing(row_request& of) noexcept {
 }
 
 MILLRACE_INLINE bool row_requests::done(row_request& of, std::size_t rows) noexcept {
-  const bool last = of.missing_.fetch_sub(rows) == rows;
+  const bool last = of.missing.fetch_sub(rows) == rows;
   if (last) space_freed();   // the storage may have room for another request
   subtract_outstanding(rows);
   return last;
@@ -313,32 +306,31 @@ MILLRACE_INLINE bool row_requests::done(row_request& of, std::size_t rows) noexc
 
 /// A moving maximum: a single slow answer is forgotten after about 20 requests.
 MILLRACE_INLINE void row_requests::add_answer(const row_request& of) noexcept {
-  const std::uint64_t age = steady_now_ns() - of.sent_ns_, slowest = slowest_ns_.load();
+  const std::uint64_t age = steady_now_ns() - of.sent_ns, slowest = slowest_ns_.load();
   slowest_ns_.store(std::max(age, slowest - slowest / 16));
 }
 
-MILLRACE_INLINE void row_requests::report_lost() noexcept {
-  if (lost_ || !counts_) return;
-  lost_ = true;
-  try {
-    std::string why = "unknown exception";
-    try {
-      throw;
-    } catch (const error& e) {
-      why = e.message() + ". " + e.hint();
-    } catch (const std::exception& e) {
-      why = e.what();
-    } catch (...) {}
-    counts_->post({.kind = notice_kind::rows,
-                   .severity = notice_severity::warning,
-                   .text = "the row storage failed: " + why +
-                           ". The workers compute its rows. Requests are repeated without further notices"});
-  } catch (const std::bad_alloc&) {
-    lost_ = false;   // the next failure is reported
-  }
+}   // namespace detail
+
+MILLRACE_INLINE row_slots::~row_slots() {
+  if (!request_) return;
+  const std::shared_lock lock(request_->gate->mutex);
+  if (auto* const session = request_->gate->requests) session->return_missing(*request_);
 }
 
-}   // namespace detail
+MILLRACE_INLINE bool row_slots::is_needed() const noexcept { return request_->missing.load() > 0; }
+
+MILLRACE_INLINE bool row_slots::put(std::size_t row, std::span<const std::byte> bytes, std::uint32_t crc) noexcept {
+  detail::row_request& r = *request_;
+  if (row >= r.count) return false;
+  const bool correct = r.states[row].load() != detail::row_request::state::missing || crc32c(bytes) == crc;
+  const std::shared_lock lock(r.gate->mutex);   // after the checksum
+  detail::row_requests* const session = r.gate->requests;
+  if (!session) return false;
+  if (correct) return session->store(r, row, bytes);
+  session->count("rows from the row storage with a wrong checksum");
+  return false;
+}
 
 MILLRACE_INLINE std::unique_ptr<detail::row_feed> row_storage::new_feed(const detail::row_feed_options& of,
                                                                         std::shared_ptr<row_provider> self) {
