@@ -39,7 +39,7 @@ class device_backend {
 
   /// Returns the name for reports and messages.
   virtual std::string name() const = 0;
-  /// Returns true if batches are used in the slots to which the workers write them. If so, copies, a ring of device
+  /// Returns true if the user receives the same slots that the workers write. In this case, copies, a ring of device
   /// slots and a stager are not needed.
   virtual bool leases_host_slots() const = 0;
   /// Returns the kind of memory in which batches are delivered. The kind determines whether the host can read batches.
@@ -81,7 +81,8 @@ class device_backend {
   /// Throws setup_error if the user's stream is being captured, or is the default stream of a context other than the
   /// device's context.
   virtual void check_stream(stream_view) {}
-  /// Throws setup_error if the user's stream does not belong to this device. `event` may be recorded in the stream.
+  /// Throws setup_error if the user's stream does not belong to this device. The check possibly records `event` in
+  /// the stream.
   virtual void check_owner(stream_view, device_event&) {}
   /// Records `event` in the user's stream.
   virtual void record(device_event& event, stream_view stream) = 0;
@@ -89,8 +90,8 @@ class device_backend {
   virtual void stream_waits_for(stream_view stream, device_event& event) = 0;
   /// Blocks the calling thread until the event is reached.
   virtual void wait(device_event& event) = 0;
-  /// Copies bytes of a batch to the host for inspection. Blocks until the queued work of the stream `after` and the
-  /// copy are complete.
+  /// Copies bytes of a batch to the host for inspection. The copy begins after the queued work of the stream
+  /// `after`. Blocks until the copy is complete.
   virtual void copy_to_host(void* to, const void* from, std::size_t bytes, stream_view after) = 0;
 };
 

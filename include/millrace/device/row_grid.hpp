@@ -89,7 +89,7 @@ void check_labels(const mixed_labels<Label>& labels, const tensor_view<float, 2>
   if (!fits || dense.shape[1] == 0)
     throw setup_error("the arguments of dense_labels do not match: got " + std::to_string(rows) +
                           " labels and rows of shape " + to_string(dense.shape) +
-                          ", expected one row of at least one class for each label",
+                          ", expected a row for each label, and at least one class in a row",
                       "Pass labels of one batch, and [rows, classes] numbers");
   if (!(o.smoothing >= 0 && o.smoothing <= 1))
     throw setup_error(

@@ -100,7 +100,7 @@ class session {
   batch next() { return engine().next(); }
 
   /// Waits at most `time` for the next batch of a loop over `epoch` (`endless`: over all epochs). Returns true if the
-  /// next call of the loop will not wait. Exception: a new loop may wait while it skips the rest of earlier epochs. In
+  /// loop will get its next batch without a wait. But a new loop may wait while it skips the rest of earlier epochs. In
   /// the statistics, the training step ends when wait_for() begins. Without workers, returns true immediately, because
   /// the loop itself prepares the batch.
   bool wait_for(std::chrono::nanoseconds time, std::uint64_t epoch = endless) {

@@ -22,7 +22,7 @@ namespace millrace { inline namespace MILLRACE_ABI {
 /// The boxes of a batch's images: a ragged column, or a column with one box per image.
 struct grid_boxes {
   grid_boxes() = default;
-  /// Uses a ragged column [B, most, 4].
+  /// Uses a ragged column [B, n, 4], where n is the maximum number of boxes in an image.
   grid_boxes(const padded_view<float, 3>& column) : edges(column.values), counts(column.lengths) {}
   grid_boxes(const padded_view<const float, 3>& column) : edges(column.values), counts(column.lengths) {}
   /// Uses a column [B, 4].
@@ -34,7 +34,7 @@ struct grid_boxes {
   grid_boxes(const tensor_view<float, 2>& column) : grid_boxes(tensor_view<const float, 2>(column)) {}
 
   tensor_view<const float, 3> edges{};
-  tensor_view<const std::int32_t, 1> counts{};   ///< number of boxes per image; without data, all boxes
+  tensor_view<const std::int32_t, 1> counts{};   ///< number of boxes per image; null data: all boxes are drawn
 };
 
 namespace detail {

@@ -53,8 +53,8 @@ TEST_CASE("beyond a limit a run ends with an error that shows the first five, af
                         .on_damage = {.policy = mr::damage::mask, .at_most_share = 1, .in_a_row = 10'000},
                         .threads = threads});
     });
-    CHECK(text.find("no sample of the run is valid, so the shapes of its batches are unknown; the first: ") !=
-          std::string::npos);
+    CHECK(text.find("no sample of the run is valid, so the shapes of its batches are unknown; the error of the first "
+                    "sample: ") != std::string::npos);
     CHECK(text.find(" is bad") != std::string::npos);
     CHECK(text.find(", position 0)") != std::string::npos);
   }

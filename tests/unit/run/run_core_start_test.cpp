@@ -24,7 +24,7 @@ TEST_CASE("a run without a good sample has no shapes") {
   t.reader.epochs = {{{0, true}}};
   t.start();
   CHECK_THROWS_WITH_AS(t.next(), doctest::Contains("no sample of the run is valid, so the shapes of its batches are "
-                                                   "unknown; the first: torn"), mr::data_error);
+                                                   "unknown; the error of the first sample: torn"), mr::data_error);
   core_with_parts fails;
   CHECK(fails.core.lost() == nullptr);
 }

@@ -5,8 +5,8 @@
 //   jpegs.render({&job, 1}, memory);
 //
 // A batch may contain images of several formats. The images of each format are rendered together.
-// Errors: the errors of the format's decoder; their stage is the name of the format. Threads: any; each thread passes
-// its own scratch.
+// Errors: the errors of the format's decoder. `stage` of the error is the name of the format. Threads: any; each thread
+// passes its own scratch.
 #pragma once
 
 #include <millrace/image/jpeg/jpeg_header.hpp>

@@ -39,7 +39,7 @@ struct column_place {
   std::size_t offset_bytes = 0;
 
   using element = typename column_traits<T>::element;
-  /// Returns the size of a row in the form that set_row() reads.
+  /// Returns the size of a row, in bytes, as set_row() reads the row.
   std::size_t max_row_bytes() const noexcept { return row_elements * sizeof(element); }
   /// Copies a row from the front of `from` to the slot, and removes its bytes from `from`. Returns false if bytes are
   /// missing, or if a bool is neither 0 nor 1.
@@ -198,7 +198,7 @@ struct column_place<T> {
     const std::byte* from;
 
     /// Moves the next line, which has space for `stored` elements and contains `present` elements, into a line of
-    /// `length` elements. Returns the remaining elements of the new line.
+    /// `length` elements. Returns the elements of the new line that are not yet set.
     std::span<element> next(std::size_t present, std::size_t length, std::size_t stored) noexcept {
       if (present > 0 && to != from) std::memmove(to, from, present * sizeof(element));
       const std::span<element> rest(reinterpret_cast<element*>(to) + present, length - present);

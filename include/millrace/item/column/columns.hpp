@@ -170,7 +170,7 @@ class columns : public column_places<member_type<Members>...> {
       if (is_list<M> && rows_ * place.shape[0] > std::size_t{0x7fff'ffff})
         throw setup_error(named_column<M>() + " has too many items: got " + std::to_string(rows_) + " rows of up to " +
                               std::to_string(place.shape[0]) + " items each, expected at most 2147483647 in a batch",
-                          "Lower the number of rows, or the maximum of the list");
+                          "Lower the number of rows, or the maximum number of items in a list");
       place.lengths_at_bytes = place.offset_before_bytes +
                                add_bytes(place.offset_before_bytes + rows_ * place.numbers * sizeof(std::int32_t));
       if (!place.is_fixed()) return;

@@ -17,11 +17,11 @@
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 // clang-format off
-/// The name of an event. The names from by_libjpeg on are the reasons in jpeg_refusal, in the same order.
+/// The number of an event. For each value of jpeg_refusal, by_libjpeg + value is the number of an event.
 enum class event_name : std::uint8_t {
   own_together, own_alone,              ///< decoded by the built-in decoder
   smaller,
-  by_entries, by_restarts,              ///< crops that entry points, or restart markers, accelerated
+  by_entries, by_restarts,              ///< crops decoded by entry points; by restart markers
   entries_refused, shared, progressive, damaged, warnings,
   bytes, pixels,                        ///< bytes of the files; pixels at the stored size
   fields_with_entries, fields_refused,

@@ -1,5 +1,5 @@
-// Chooses the stride of a run that mixes rows (mixup, cutmix): the distance between the two rows of a pair, over all
-// ranks.
+// Chooses the stride of a run that mixes rows (mixup, cutmix): the distance between the two rows of a pair, counted
+// over the rows of all ranks.
 //
 //   const std::uint32_t stride = mr::detail::row_stride({.requested = 0, .of_resume_point = 4, .rows = 64,
 //                                                        .mine = {.rank = 0, .size = 2}});      // 4

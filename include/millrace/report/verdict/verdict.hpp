@@ -8,7 +8,8 @@
 //
 // A stage starves while it waits for input, and blocks while it waits for space. The verdict compares two methods:
 // - Limits (limits.hpp): the stage with the lowest limit limits the run.
-// - Walk: from the trainer upstream, the first stage that starves for less than 5 % of its time limits the run.
+// - Walk: visits the stages from the trainer to the source. The first stage that starves for less than 5 % of its time
+//   limits the run.
 //
 // If the methods select different stages, `agree` is false, and usually the limits decide.
 //
@@ -20,7 +21,7 @@
 // - Page cache: reads are the limit, and less than 5 % of the bytes were read from storage.
 // - Bandwidth: reads are the limit, and reach 85 % of the ceiling (the maximum speed of the storage). If the ceiling is
 //   unknown: reads are the limit, and concurrent reads slow each other down by a quarter or more (read_levels.hpp).
-// - Latency: reads are the limit, the ceiling or the slowdown is known, and the cause is not bandwidth.
+// - Latency: reads are the limit, and the data that the rule for bandwidth needs exists, but the rule does not apply.
 //
 // Errors: the result is bound_by::unknown for fewer than 5 batches, and without a trainer.
 // Threads: the function is pure; any thread may call it.
@@ -54,13 +55,12 @@ enum class bound_cause {
   none,
   bandwidth,
   latency,
-  page_cache,   ///< causes of I/O limits
+  page_cache,   ///< this value and the values above: causes if reads are the limit
   one_shard,    ///< all stages wait for the one thread that reads the next shard in the order
   quota,
   neighbors,
-  own_threads,   ///< causes of starved workers
-  waits          ///< busy workers did not compute, because their code blocks; they were not
-                 ///< throttled
+  own_threads,   ///< this value and the two values above: causes if workers had no core
+  waits          ///< the workers called functions that wait; no core was missing
 };
 
 /// The limit of a run, its numbers, evidence and advice.
@@ -72,13 +72,13 @@ struct verdict {
   std::string next{};         ///< name of the stage with the next limit
   double margin = 1;          ///< ratio of the next limit to the lowest limit
   double samples_per_s = 0;   ///< the measured speed
-  double saturation = 0;      ///< samples_per_s / lowest limit; below 0.95, stages alternate in waiting
+  double saturation = 0;      ///< samples_per_s / lowest limit; below 0.95, the stages wait in turn
   double data_wait_share = 0;
   bool agree = true;   ///< whether limits and walk select the same stage
   flow_limits limits{};
   std::vector<std::string> evidence{};
   std::string advice{};
-  std::optional<feeder_gain> feeders{};   ///< set if the workers are the limit, and the cost of receiving is known
+  std::optional<feeder_gain> feeders{};   ///< set if the workers are the limit, and the cost of receiving rows is known
 
   /// Returns the kind of the limit as text, such as "CPU-bound".
   std::string name() const;

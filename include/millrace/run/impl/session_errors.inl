@@ -56,7 +56,7 @@ MILLRACE_RARE void throw_no_good_sample(const std::exception_ptr& first) {
   try {
     std::rethrow_exception(first);
   } catch (const error& e) {
-    throw data_error(text + "; the first: " + e.message(), e.hint(), e.where());
+    throw data_error(text + "; the error of the first sample: " + e.message(), e.hint(), e.where());
   }
 }
 

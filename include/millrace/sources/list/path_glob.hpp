@@ -1,12 +1,12 @@
 // Lists folders recursively, and matches globs.
 //
 //   mr::detail::deep_matches("photos/**/*.jpg", o);                 // all files below photos/ that match, sorted
-//   mr::detail::path_matches("a/**/*.jpg", "a/b/c/1.jpg");          // true; for the names of a storage
+//   mr::detail::path_matches("a/**/*.jpg", "a/b/c/1.jpg");          // true; reads no folder
 //   mr::detail::fixed_folder("photos/**/*.jpg");                    // "photos/"
 //
 // A component "**" matches zero or more folders. If "**" is the last component, it matches all files in the folder and
 // its subfolders. Only a component that begins with a dot matches a name that begins with a dot. Other components
-// follow fnmatch(). Links to folders are followed. A link to a folder that contains the link is ignored.
+// follow fnmatch(). Links to folders are followed. A link to one of its parent folders is ignored.
 // Errors: io_error for a folder that cannot be read. Threads: any thread; no shared state. Cost: reads each folder
 // once.
 #pragma once

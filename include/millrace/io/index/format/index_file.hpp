@@ -69,8 +69,8 @@ struct stored_index {
   std::uint64_t conflicting_checksums = 0;   ///< checksums that differ from the file; the values of the file are used
 };
 
-/// The bytes of the entries of all members of a shard, in the order of the members. The pieces may begin and end
-/// anywhere.
+/// The bytes of the entries of all members of a shard, in the order of the members. A piece may begin
+/// or end inside the entries of a member.
 using entry_pieces = std::vector<std::vector<std::byte>>;
 
 /// The file name suffix of indexes.
@@ -126,9 +126,9 @@ index_summary summarize_index(const std::string& path, const shard_identity& sha
 /// Returns the content of the head of `index`.
 index_summary summarize_index(const shard_index& index);
 
-/// Loads the index that is stored next to a shard of a storage. The state indicates whether the index is valid. The
-/// time in the identity has no meaning. `file_bytes` is the expected size of the index file, or 0. Throws io_error if
-/// the file cannot be read.
+/// Loads the index that is stored next to a shard of a storage. The state of the result is `good` if the index is
+/// valid. The index then contains a modification time without a meaning. `file_bytes` is the expected size of the index
+/// file, or 0. Throws io_error if the file cannot be read.
 loaded_index load_stored_index(const storage& at, const std::string& shard, std::uint64_t file_bytes = 0);
 /// Reads the head of the index next to a shard of a storage. If the state is `good`, `identified` is false.
 index_summary summarize_stored_index(const storage& at, const std::string& shard);

@@ -35,7 +35,7 @@ class shard_index_builder {
   /// Sets the number of missing end markers, which is 0 or 1.
   void count_missing_end_markers(std::uint64_t count) noexcept { facts_.counters.missing_end_markers = count; }
 
-  /// Completes the open sample if the damaged member `name` would begin the next sample.
+  /// Completes the open sample if a member with the name `name` belongs to another sample.
   void end_sample_before(std::string_view name);
 
   /// Returns the index of a complete shard.
