@@ -110,10 +110,10 @@ class shuffled_byte_table {
   /// Reads the four parts of 64 entries in turn. If an index is outside the first part, the first instruction returns
   /// 0. If an index is outside a later part, the instruction for that part keeps the previous result.
   MILLRACE_SIMD bytes of(bytes v) const noexcept {
-    uint8x16_t result = vqtbl4q_u8(part_[0], (uint8x16_t)v);
+    uint8x16_t result = vqtbl4q_u8(part_[0], v);
     result = vqtbx4q_u8(result, part_[1], (uint8x16_t)(v - bytes_of(64)));
     result = vqtbx4q_u8(result, part_[2], (uint8x16_t)(v - bytes_of(128)));
-    return (bytes)vqtbx4q_u8(result, part_[3], (uint8x16_t)(v - bytes_of(192)));
+    return vqtbx4q_u8(result, part_[3], (uint8x16_t)(v - bytes_of(192)));
   }
 
  private:
@@ -128,9 +128,9 @@ class byte_members {
       : bits_(vld1q_u8_x2((const std::uint8_t*)bits)) {}
 
   MILLRACE_SIMD bytes masks(bytes v) const noexcept {
-    const uint8x16_t places = vshrq_n_u8((uint8x16_t)v, 3);
+    const uint8x16_t places = vshrq_n_u8(v, 3);
     const uint8x16_t bit = vshlq_u8(vdupq_n_u8(1), (int8x16_t)(v & bytes_of(7)));
-    return (bytes)vtstq_u8(vqtbl2q_u8(bits_, places), bit);
+    return vtstq_u8(vqtbl2q_u8(bits_, places), bit);
   }
 
  private:

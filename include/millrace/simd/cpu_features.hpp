@@ -13,7 +13,11 @@
 
 #ifdef __x86_64__
 #include <cpuid.h>
-#elif defined __aarch64__
+#define MILLRACE_CPU_HAS(name) (__builtin_cpu_supports(name) != 0)
+#else
+#define MILLRACE_CPU_HAS(name) false
+#endif
+#ifdef __aarch64__
 #include <sys/auxv.h>
 #endif
 
@@ -25,7 +29,7 @@ inline bool cpu_has_avx2() noexcept {
   static const bool has = [] {   // queried once, because cpuid traps to the hypervisor in a virtual machine
     unsigned eax = 0, ebx = 0, ecx = 0, edx = 0;
     const bool half_floats = __get_cpuid(1, &eax, &ebx, &ecx, &edx) != 0 && (ecx & bit_F16C) != 0;
-    return half_floats && __builtin_cpu_supports("avx2") != 0 && __builtin_cpu_supports("fma") != 0;
+    return half_floats && MILLRACE_CPU_HAS("avx2") && MILLRACE_CPU_HAS("fma");
   }();
   return has;
 #else
@@ -43,66 +47,44 @@ inline bool cpu_has_word_layer() noexcept {
 }
 
 /// Returns whether the CPU has PCLMUL, the carry-less multiplication.
-inline bool cpu_has_pclmul() noexcept {
-#ifdef __x86_64__
-  return __builtin_cpu_supports("pclmul") != 0;
-#else
-  return false;
-#endif
-}
+inline bool cpu_has_pclmul() noexcept { return MILLRACE_CPU_HAS("pclmul"); }
 
 /// Returns whether the CPU has the instructions for CRC-32C. On x86-64, this requires SSE4.2 and PCLMUL. On aarch64,
 /// this requires the CRC32 extension, which also contains instructions for CRC-32.
 inline bool cpu_has_crc32c() noexcept {
-#ifdef __x86_64__
-  return __builtin_cpu_supports("sse4.2") != 0 && cpu_has_pclmul();
-#elif defined __aarch64__
+#ifdef __aarch64__
   return (::getauxval(AT_HWCAP) & HWCAP_CRC32) != 0;
 #else
-  return false;
+  return MILLRACE_CPU_HAS("sse4.2") && cpu_has_pclmul();
 #endif
 }
 
 /// Returns whether the CPU has BMI, POPCNT and a fast instruction that deposits bits. PDEP requires hundreds of cycles
 /// on Zen 1 and 2. On aarch64, an extension of SVE2 contains such an instruction.
 inline bool cpu_has_fast_deposit() noexcept {
-#ifdef __x86_64__
-  return __builtin_cpu_supports("bmi") != 0 && __builtin_cpu_supports("bmi2") != 0 &&
-         __builtin_cpu_supports("popcnt") != 0 && __builtin_cpu_is("znver1") == 0 && __builtin_cpu_is("znver2") == 0;
-#elif defined __aarch64__
+#ifdef __aarch64__
   return (::getauxval(AT_HWCAP2) & HWCAP2_SVEBITPERM) != 0;
+#elif defined __x86_64__
+  return MILLRACE_CPU_HAS("bmi") && MILLRACE_CPU_HAS("bmi2") && MILLRACE_CPU_HAS("popcnt") &&
+         __builtin_cpu_is("znver1") == 0 && __builtin_cpu_is("znver2") == 0;
 #else
   return false;
 #endif
 }
 
 /// Returns whether the CPU has AVX-512VL, which includes vpternlog in 256-bit registers.
-inline bool cpu_has_three_way_logic() noexcept {
-#ifdef __x86_64__
-  return __builtin_cpu_supports("avx512vl") != 0;
-#else
-  return false;
-#endif
-}
+inline bool cpu_has_three_way_logic() noexcept { return MILLRACE_CPU_HAS("avx512vl"); }
 
 /// Returns whether the CPU has AVX-512VBMI and AVX-512VL, which include vpermi2b in 256-bit registers.
-inline bool cpu_has_byte_permutations() noexcept {
-#ifdef __x86_64__
-  return __builtin_cpu_supports("avx512vbmi") != 0 && cpu_has_three_way_logic();
-#else
-  return false;
-#endif
-}
+inline bool cpu_has_byte_permutations() noexcept { return MILLRACE_CPU_HAS("avx512vbmi") && cpu_has_three_way_logic(); }
 
 /// Returns whether the kernels are faster with 512-bit registers. Processors without AVX-512VBMI2 reduce their clock
 /// frequency when they use these registers.
 inline bool cpu_has_wide_vectors() noexcept {
-#ifdef __x86_64__
-  return __builtin_cpu_supports("avx512bw") != 0 && __builtin_cpu_supports("avx512vnni") != 0 &&
-         __builtin_cpu_supports("avx512vbmi2") != 0 && cpu_has_byte_permutations();
-#else
-  return false;
-#endif
+  return MILLRACE_CPU_HAS("avx512bw") && MILLRACE_CPU_HAS("avx512vnni") && MILLRACE_CPU_HAS("avx512vbmi2") &&
+         cpu_has_byte_permutations();
 }
 
 }}}   // namespace millrace::detail
+
+#undef MILLRACE_CPU_HAS

@@ -31,21 +31,15 @@ inline constexpr bool has_streaming = true;
 MILLRACE_SIMD void finish_stores() noexcept { _mm_sfence(); }
 
 /// Returns a * b + c, rounded once.
-MILLRACE_SIMD floats fused(floats a, floats b, floats c) noexcept {
-  return (floats)_mm256_fmadd_ps((__m256)a, (__m256)b, (__m256)c);
-}
+MILLRACE_SIMD floats fused(floats a, floats b, floats c) noexcept { return _mm256_fmadd_ps(a, b, c); }
 /// Loads vector_quads numbers of type u8, f32, f16 or bf16 as floats.
 MILLRACE_SIMD floats load_floats(const std::uint8_t* from) noexcept {
-  const __m128i eight = _mm_loadl_epi64((const __m128i*)from);
-  return (floats)_mm256_cvtepi32_ps(_mm256_cvtepu8_epi32(eight));
+  return _mm256_cvtepi32_ps(_mm256_cvtepu8_epi32((__m128i)load_8(from)));
 }
-MILLRACE_SIMD floats load_floats(const float* from) noexcept { return (floats)_mm256_loadu_ps(from); }
-MILLRACE_SIMD floats load_floats(const f16* from) noexcept {
-  return (floats)_mm256_cvtph_ps(_mm_loadu_si128((const __m128i*)from));
-}
+MILLRACE_SIMD floats load_floats(const float* from) noexcept { return load<floats>(from); }
+MILLRACE_SIMD floats load_floats(const f16* from) noexcept { return _mm256_cvtph_ps((__m128i)load_16(from)); }
 MILLRACE_SIMD floats load_floats(const bf16* from) noexcept {
-  const __m256i wide = _mm256_cvtepu16_epi32(_mm_loadu_si128((const __m128i*)from));
-  return (floats)_mm256_slli_epi32(wide, 16);
+  return (floats)_mm256_slli_epi32(_mm256_cvtepu16_epi32((__m128i)load_16(from)), 16);
 }
 
 template <bool streams>
@@ -72,9 +66,8 @@ MILLRACE_SIMD void store_numbers(f16* to, floats a, floats b) noexcept {
   }
 }
 MILLRACE_SIMD __m256i rounded_upper_halves(floats v) noexcept {
-  const __m256i bits = (__m256i)v;
-  const __m256i odd = _mm256_and_si256(_mm256_srli_epi32(bits, 16), _mm256_set1_epi32(1));
-  return _mm256_srli_epi32(_mm256_add_epi32(_mm256_add_epi32(bits, _mm256_set1_epi32(0x7fff)), odd), 16);
+  const auto bits = (unsigned_quads)v;
+  return (__m256i)((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
 }
 template <bool streams>
 MILLRACE_SIMD void store_numbers(bf16* to, floats a, floats b) noexcept {
@@ -86,9 +79,7 @@ MILLRACE_SIMD void store_numbers(bf16* to, floats a, floats b) noexcept {
 /// Loads four pixels into each block of 128 bits. Reads at most four pixels beyond the loaded pixels.
 template <std::size_t channels>
 MILLRACE_SIMD bytes load_pixels(const std::uint8_t* from) noexcept {
-  const __m128i low = _mm_loadu_si128((const __m128i*)from);
-  const __m128i high = _mm_loadu_si128((const __m128i*)(from + 4 * channels));
-  return (bytes)_mm256_inserti128_si256(_mm256_castsi128_si256(low), high, 1);
+  return load_blocks(from, from + 4 * channels);
 }
 
 }}}}   // namespace millrace::detail::avx2
@@ -104,18 +95,16 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail { namespac
 inline constexpr bool has_streaming = false;   // no NEON store bypasses the cache
 MILLRACE_SIMD void finish_stores() noexcept {}
 
-MILLRACE_SIMD floats fused(floats a, floats b, floats c) noexcept {
-  return (floats)vfmaq_f32((float32x4_t)c, (float32x4_t)a, (float32x4_t)b);
-}
+MILLRACE_SIMD floats fused(floats a, floats b, floats c) noexcept { return vfmaq_f32(c, a, b); }
 MILLRACE_SIMD floats load_floats(const std::uint8_t* from) noexcept {
   std::uint32_t four;
   std::memcpy(&four, from, sizeof four);
   const uint16x8_t wide = vmovl_u8(vreinterpret_u8_u32(vdup_n_u32(four)));
-  return (floats)vcvtq_f32_u32(vmovl_u16(vget_low_u16(wide)));
+  return vcvtq_f32_u32(vmovl_u16(vget_low_u16(wide)));
 }
-MILLRACE_SIMD floats load_floats(const float* from) noexcept { return (floats)vld1q_f32(from); }
+MILLRACE_SIMD floats load_floats(const float* from) noexcept { return load<floats>(from); }
 MILLRACE_SIMD floats load_floats(const f16* from) noexcept {
-  return (floats)vcvt_f32_f16(vreinterpret_f16_u16(vld1_u16((const std::uint16_t*)from)));
+  return vcvt_f32_f16(vreinterpret_f16_u16(vld1_u16((const std::uint16_t*)from)));
 }
 MILLRACE_SIMD floats load_floats(const bf16* from) noexcept {
   return (floats)vshll_n_u16(vld1_u16((const std::uint16_t*)from), 16);
@@ -128,7 +117,7 @@ MILLRACE_SIMD void store_numbers(float* to, floats a, floats b) noexcept {
 }
 template <bool>
 MILLRACE_SIMD void store_numbers(f16* to, floats a, floats b) noexcept {
-  const auto halves = (words)vcvt_high_f16_f32(vcvt_f16_f32((float32x4_t)a), (float32x4_t)b);
+  const auto halves = (words)vcvt_high_f16_f32(vcvt_f16_f32(a), b);
   store(static_cast<void*>(to), halves);
 }
 template <bool>

@@ -26,13 +26,6 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail { namespac
 MILLRACE_SIMD bytes clamped_bytes_in_order(words a, words b) noexcept {
   return (bytes)_mm256_permute4x64_epi64((__m256i)clamped_bytes(a, b), 0xd8);
 }
-/// Converts words to bytes, clamped to 0..255. In the result, bytes of `a` have even indices, and bytes of `b` have odd
-/// indices.
-MILLRACE_SIMD bytes clamped_byte_pairs(words a, words b) noexcept {
-  const __m256i zip = _mm256_setr_epi8(0, 8, 1, 9, 2, 10, 3, 11, 4, 12, 5, 13, 6, 14, 7, 15, 0, 8, 1, 9, 2, 10, 3, 11,
-                                       4, 12, 5, 13, 6, 14, 7, 15);
-  return (bytes)_mm256_shuffle_epi8((__m256i)clamped_bytes(a, b), zip);
-}
 /// One channel of pixels, as rgb_writer accepts it. The channel is computed in `row_parts` registers of words.
 using row_bytes = bytes;
 inline constexpr std::size_t row_parts = 2;
@@ -40,7 +33,6 @@ inline constexpr std::size_t row_parts = 2;
 MILLRACE_SIMD words load_widened(const std::uint8_t* from) noexcept {
   return (words)_mm256_cvtepu8_epi16(_mm_loadu_si128((const __m128i*)from));
 }
-MILLRACE_SIMD words load_widened(const std::int16_t* from) noexcept { return load_words(from); }
 /// Multiplies four vectors of words by four factors, and adds the products. The results of low() and high() are in the
 /// order that rounded_words(low, high) expects.
 class four_factors {
@@ -146,38 +138,30 @@ class rgb_reader {
   }
 
   MILLRACE_SIMD channel_bytes load(const std::uint8_t* from) const noexcept {
-    const bytes a = blocks_at(from, from + 48), b = blocks_at(from + 16, from + 64);
-    const bytes c = blocks_at(from + 32, from + 80);
+    const bytes a = load_blocks(from, from + 48), b = load_blocks(from + 16, from + 64);
+    const bytes c = load_blocks(from + 32, from + 80);
     return {entries_of(selected(selected(a, c, mask_[1]), b, mask_[2]), order_[0]),
             entries_of(selected(selected(a, c, mask_[2]), b, mask_[0]), order_[1]),
             entries_of(selected(selected(a, c, mask_[0]), b, mask_[1]), order_[2])};
   }
 
  private:
-  MILLRACE_SIMD static bytes blocks_at(const std::uint8_t* low, const std::uint8_t* high) noexcept {
-    return (bytes)_mm256_inserti128_si256(_mm256_castsi128_si256(_mm_loadu_si128((const __m128i*)low)),
-                                          _mm_loadu_si128((const __m128i*)high), 1);
-  }
-
   bytes order_[3], mask_[3];
 };
-MILLRACE_SIMD bytes quarters_in_order(__m256i v) noexcept { return (bytes)_mm256_permute4x64_epi64(v, 0xd8); }
+MILLRACE_SIMD bytes pixels_in_order(octs v) noexcept {
+  const quads q = as_quads(v);
+  return as_bytes(__builtin_shufflevector(q, q, 0, 4, 1, 5, 2, 6, 3, 7));
+}
 /// Loads pixels of four bytes.
 MILLRACE_SIMD channel_bytes load_rgbx(const std::uint8_t* from) noexcept {
-  const __m256i by_channel = _mm256_setr_epi8(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15, 0, 4, 8, 12, 1, 5,
-                                              9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
-  const __m256i join = _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7);
-  __m256i part[4];   // each contains eight pixels, eight bytes per channel
-  for (std::size_t k = 0; k < 4; ++k) {
-    const auto* at = (const __m256i*)(from + 32 * k);
-    part[k] = _mm256_permutevar8x32_epi32(_mm256_shuffle_epi8(_mm256_loadu_si256(at), by_channel), join);
-  }
-  const __m256i rg0 = _mm256_permute2x128_si256(part[0], part[1], 0x20);
-  const __m256i rg1 = _mm256_permute2x128_si256(part[2], part[3], 0x20);
-  const __m256i b0 = _mm256_permute2x128_si256(part[0], part[1], 0x31);
-  const __m256i b1 = _mm256_permute2x128_si256(part[2], part[3], 0x31);
-  return {quarters_in_order(_mm256_unpacklo_epi64(rg0, rg1)), quarters_in_order(_mm256_unpackhi_epi64(rg0, rg1)),
-          quarters_in_order(_mm256_unpacklo_epi64(b0, b1))};
+  static constexpr std::uint8_t by_channel[16] = {0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15};
+  quads part[4];   // each block contains four pixels, four bytes per channel
+  for (std::size_t k = 0; k < 4; ++k)
+    part[k] = as_quads(entries_of(load_bytes(from + vector_bytes * k), load_table(by_channel)));
+  const octs rg0 = as_octs(low_pairs(part[0], part[1])), rg1 = as_octs(low_pairs(part[2], part[3]));
+  const octs b0 = as_octs(high_pairs(part[0], part[1])), b1 = as_octs(high_pairs(part[2], part[3]));
+  return {pixels_in_order(low_pairs(rg0, rg1)), pixels_in_order(high_pairs(rg0, rg1)),
+          pixels_in_order(low_pairs(b0, b1))};
 }
 
 }}}}   // namespace millrace::detail::avx2
@@ -191,30 +175,23 @@ MILLRACE_SIMD channel_bytes load_rgbx(const std::uint8_t* from) noexcept {
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail { namespace neon {
 
 MILLRACE_SIMD bytes clamped_bytes_in_order(words a, words b) noexcept { return clamped_bytes(a, b); }
-MILLRACE_SIMD bytes clamped_byte_pairs(words a, words b) noexcept {
-  static constexpr std::uint8_t zip[16] = {0, 8, 1, 9, 2, 10, 3, 11, 4, 12, 5, 13, 6, 14, 7, 15};
-  return (bytes)vqtbl1q_u8((uint8x16_t)clamped_bytes(a, b), vld1q_u8(zip));
-}
 template <int bits>
 MILLRACE_SIMD bytes shifted_bytes(words a, words b) noexcept {
-  return (bytes)vqshrun_high_n_s16(vqshrun_n_s16((int16x8_t)a, bits), (int16x8_t)b, bits);
+  return vqshrun_high_n_s16(vqshrun_n_s16(a, bits), b, bits);
 }
 template <int bits>
 MILLRACE_SIMD bytes rounded_bytes(words a, words b) noexcept {
-  return (bytes)vqrshrun_high_n_s16(vqrshrun_n_s16((int16x8_t)a, bits), (int16x8_t)b, bits);
+  return vqrshrun_high_n_s16(vqrshrun_n_s16(a, bits), b, bits);
 }
 template <int bits>
 MILLRACE_SIMD words rounded_words(quads a, quads b) noexcept {
-  return (words)vqrshrn_high_n_s32(vqrshrn_n_s32((int32x4_t)a, bits), (int32x4_t)b, bits);
+  return vqrshrn_high_n_s32(vqrshrn_n_s32(a, bits), b, bits);
 }
-MILLRACE_SIMD words thrice_plus(words a, words b) noexcept {
-  return (words)vmlaq_s16((int16x8_t)b, (int16x8_t)a, vdupq_n_s16(3));
-}
+MILLRACE_SIMD words thrice_plus(words a, words b) noexcept { return vmlaq_s16(b, a, vdupq_n_s16(3)); }
 MILLRACE_SIMD words load_widened(const std::uint8_t* from) noexcept { return (words)vmovl_u8(vld1_u8(from)); }
-MILLRACE_SIMD words load_widened(const std::int16_t* from) noexcept { return load_words(from); }
 template <int of_x, int of_y, int bits>
 MILLRACE_SIMD words rounded_sums(words x, words y) noexcept {
-  const int16x8_t a = (int16x8_t)x, b = (int16x8_t)y, of_a = vdupq_n_s16(of_x), of_b = vdupq_n_s16(of_y);
+  const int16x8_t a = x, b = y, of_a = vdupq_n_s16(of_x), of_b = vdupq_n_s16(of_y);
   return rounded_words<bits>(
       (quads)vmlal_s16(vmull_s16(vget_low_s16(a), vget_low_s16(of_a)), vget_low_s16(b), vget_low_s16(of_b)),
       (quads)vmlal_high_s16(vmull_high_s16(a, of_a), b, of_b));
@@ -227,13 +204,13 @@ class four_factors {
     int32x4_t sum = vmull_lane_s16(vget_low_s16((int16x8_t)v[0]), of_, 0);
     sum = vmlal_lane_s16(sum, vget_low_s16((int16x8_t)v[1]), of_, 1);
     sum = vmlal_lane_s16(sum, vget_low_s16((int16x8_t)v[2]), of_, 2);
-    return (quads)vmlal_lane_s16(sum, vget_low_s16((int16x8_t)v[3]), of_, 3);
+    return vmlal_lane_s16(sum, vget_low_s16((int16x8_t)v[3]), of_, 3);
   }
   MILLRACE_SIMD quads high(const words* v) const noexcept {
     int32x4_t sum = vmull_high_lane_s16((int16x8_t)v[0], of_, 0);
     sum = vmlal_high_lane_s16(sum, (int16x8_t)v[1], of_, 1);
     sum = vmlal_high_lane_s16(sum, (int16x8_t)v[2], of_, 2);
-    return (quads)vmlal_high_lane_s16(sum, (int16x8_t)v[3], of_, 3);
+    return vmlal_high_lane_s16(sum, (int16x8_t)v[3], of_, 3);
   }
 
  private:
@@ -246,7 +223,7 @@ inline constexpr std::size_t row_parts = 2;
 template <bool streams = false, bool three_way_logic = false>
 struct rgb_writer {
   MILLRACE_SIMD void put(bytes red, bytes green, bytes blue, std::uint8_t* to) const noexcept {
-    const uint8x16x3_t rgb = {{(uint8x16_t)red, (uint8x16_t)green, (uint8x16_t)blue}};
+    const uint8x16x3_t rgb = {{red, green, blue}};
     vst3q_u8(to, rgb);
   }
 };

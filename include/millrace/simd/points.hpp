@@ -174,18 +174,16 @@ MILLRACE_SIMD four_doubles four_of(double a, double b, double c, double d) noexc
 }
 MILLRACE_SIMD four_doubles four_of(double value) noexcept { return {vdupq_n_f64(value), vdupq_n_f64(value)}; }
 MILLRACE_SIMD four_doubles four_of(byte_block v) noexcept {
-  const uint32x4_t wide = vmovl_u16(vget_low_u16(vmovl_u8(vget_low_u8((uint8x16_t)v))));
+  const uint32x4_t wide = vmovl_u16(vget_low_u16(vmovl_u8(vget_low_u8(v))));
   return {vcvtq_f64_u64(vmovl_u32(vget_low_u32(wide))), vcvtq_f64_u64(vmovl_high_u32(wide))};
 }
 MILLRACE_SIMD void store(double* to, four_doubles v) noexcept { std::memcpy(to, &v, sizeof v); }
-MILLRACE_SIMD float_block to_floats(four_doubles v) noexcept {
-  return (float_block)vcvt_high_f32_f64(vcvt_f32_f64(v.low), v.high);
-}
+MILLRACE_SIMD float_block to_floats(four_doubles v) noexcept { return vcvt_high_f32_f64(vcvt_f32_f64(v.low), v.high); }
 MILLRACE_SIMD four_doubles rounded_down(four_doubles v) noexcept { return {vrndmq_f64(v.low), vrndmq_f64(v.high)}; }
 MILLRACE_SIMD quad_block truncated(four_doubles v) noexcept {
   const float64x2_t lowest = vdupq_n_f64(-0x1p62);   // vmaxnm returns this instead of NaN
   const int64x2_t low = vcvtq_s64_f64(vmaxnmq_f64(v.low, lowest)), high = vcvtq_s64_f64(vmaxnmq_f64(v.high, lowest));
-  return (quad_block)vqmovn_high_s64(vqmovn_s64(low), high);
+  return vqmovn_high_s64(vqmovn_s64(low), high);
 }
 MILLRACE_SIMD four_doubles sum_of_product(four_doubles a, four_doubles b, four_doubles c) noexcept {
   four_doubles product = a * b;
@@ -195,7 +193,7 @@ MILLRACE_SIMD four_doubles sum_of_product(four_doubles a, four_doubles b, four_d
 
 MILLRACE_SIMD bool any_of(quad_block v) noexcept { return vmaxvq_u32((uint32x4_t)v) != 0; }
 MILLRACE_SIMD std::int32_t clamped_pixel(quad_block v) noexcept {
-  const int16x4_t words = vqmovn_s32((int32x4_t)v);
+  const int16x4_t words = vqmovn_s32(v);
   return vget_lane_s32((int32x2_t)vqmovun_s16(vcombine_s16(words, words)), 0);
 }
 
@@ -203,20 +201,20 @@ MILLRACE_SIMD std::int32_t clamped_pixel(quad_block v) noexcept {
 template <int first>
 MILLRACE_SIMD floats floats_at(byte_block v) noexcept {
   constexpr quad_block places = {first - 256, first - 255, first - 254, first - 253};   // negative: that byte becomes 0
-  return (floats)vcvtq_f32_u32((uint32x4_t)vqtbl1q_u8((uint8x16_t)v, (uint8x16_t)places));
+  return vcvtq_f32_u32((uint32x4_t)vqtbl1q_u8(v, (uint8x16_t)places));
 }
-MILLRACE_SIMD floats rounded_down(floats v) noexcept { return (floats)vrndmq_f32((float32x4_t)v); }
+MILLRACE_SIMD floats rounded_down(floats v) noexcept { return vrndmq_f32(v); }
 template <int a, int b, int c, int d>
 MILLRACE_SIMD floats picked(floats v) noexcept {
   return __builtin_shufflevector(v, v, a, b, c, d);
 }
 template <int lane>
 MILLRACE_SIMD floats fused_by_lane(floats a, floats weights, floats c) noexcept {
-  return (floats)vfmaq_laneq_f32((float32x4_t)c, (float32x4_t)a, (float32x4_t)weights, lane);
+  return vfmaq_laneq_f32(c, a, weights, lane);
 }
 template <int first>
 MILLRACE_SIMD floats joined(floats low, floats high) noexcept {
-  return (floats)vextq_f32((float32x4_t)low, (float32x4_t)high, first);
+  return vextq_f32(low, high, first);
 }
 MILLRACE_SIMD void transpose(floats (&v)[4]) noexcept {
   const auto a = (float64x2_t)vtrn1q_f32((float32x4_t)v[0], (float32x4_t)v[1]);
@@ -231,7 +229,7 @@ MILLRACE_SIMD void transpose(floats (&v)[4]) noexcept {
 
 template <int first>
 MILLRACE_SIMD floats spread(float_block v) noexcept {
-  return (floats)vdupq_laneq_f32((float32x4_t)v, first);
+  return vdupq_laneq_f32(v, first);
 }
 MILLRACE_SIMD void join_axes(float_block x, float_block y, floats (&axes)[2]) noexcept {
   axes[0] = x;
@@ -272,7 +270,7 @@ MILLRACE_SIMD unsigned marks_of(const quads (&v)[4]) noexcept {
   const auto signs = [](quads a, quads b) MILLRACE_ALWAYS_INLINE { return vuzp2q_s16((int16x8_t)a, (int16x8_t)b); };
   const uint8x16_t signs_of_bytes = vuzp2q_u8((uint8x16_t)signs(v[0], v[1]), (uint8x16_t)signs(v[2], v[3]));
   constexpr byte_block bits = {1, 2, 4, 8, 16, 32, 64, 128, 1, 2, 4, 8, 16, 32, 64, 128};
-  const auto marks = vandq_u8((uint8x16_t)vshrq_n_s8((int8x16_t)signs_of_bytes, 7), (uint8x16_t)bits);
+  const auto marks = vandq_u8((uint8x16_t)vshrq_n_s8((int8x16_t)signs_of_bytes, 7), bits);
   const uint8x16_t pairs = vpaddq_u8(marks, marks), fours = vpaddq_u8(pairs, pairs);
   return vgetq_lane_u16((uint16x8_t)vpaddq_u8(fours, fours), 0);
 }

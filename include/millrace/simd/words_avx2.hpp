@@ -28,59 +28,48 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail { namespac
 inline constexpr std::size_t blocks = 2;
 #include <millrace/simd/words_common.inc>
 
-/// In each block, interleaves the first half of `a` with the first half of `b`. For words, the result is a0 b0 a1 b1 a2
-/// b2 a3 b3. high_pairs() interleaves the second halves.
-MILLRACE_SIMD words low_pairs(words a, words b) noexcept {
-  return (words)_mm256_unpacklo_epi16((__m256i)a, (__m256i)b);
-}
-MILLRACE_SIMD words high_pairs(words a, words b) noexcept {
-  return (words)_mm256_unpackhi_epi16((__m256i)a, (__m256i)b);
-}
-MILLRACE_SIMD bytes low_pairs(bytes a, bytes b) noexcept { return (bytes)_mm256_unpacklo_epi8((__m256i)a, (__m256i)b); }
-MILLRACE_SIMD bytes high_pairs(bytes a, bytes b) noexcept {
-  return (bytes)_mm256_unpackhi_epi8((__m256i)a, (__m256i)b);
-}
-MILLRACE_SIMD quads low_pairs(quads a, quads b) noexcept {
-  return (quads)_mm256_unpacklo_epi32((__m256i)a, (__m256i)b);
-}
-MILLRACE_SIMD quads high_pairs(quads a, quads b) noexcept {
-  return (quads)_mm256_unpackhi_epi32((__m256i)a, (__m256i)b);
-}
-MILLRACE_SIMD octs low_pairs(octs a, octs b) noexcept { return (octs)_mm256_unpacklo_epi64((__m256i)a, (__m256i)b); }
-MILLRACE_SIMD octs high_pairs(octs a, octs b) noexcept { return (octs)_mm256_unpackhi_epi64((__m256i)a, (__m256i)b); }
+using raw = __m256i;
+#define MILLRACE_X86(name) _mm256_##name
 
-/// Returns (a * b + 2^14) >> 15. Undefined if a and b are -32768.
-MILLRACE_SIMD words rounded_products(words a, words b) noexcept { return __builtin_ia32_pmulhrsw256(a, b); }
-/// Returns (a * b) >> 16.
-MILLRACE_SIMD words high_products(words a, words b) noexcept { return __builtin_ia32_pmulhw256(a, b); }
-/// Returns (a * b) >> 16 of unsigned words.
-MILLRACE_SIMD unsigned_words high_products(unsigned_words a, unsigned_words b) noexcept {
-  return (unsigned_words)_mm256_mulhi_epu16((__m256i)a, (__m256i)b);
-}
-/// Returns sums limited to -32768..32767.
-MILLRACE_SIMD words saturating_sums(words a, words b) noexcept {
-  return (words)_mm256_adds_epi16((__m256i)a, (__m256i)b);
-}
-/// Returns sums of unsigned words, limited to 65535.
-MILLRACE_SIMD words unsigned_saturating_sums(words a, words b) noexcept {
-  return (words)_mm256_adds_epu16((__m256i)a, (__m256i)b);
-}
-/// Converts quads to words, clamped to -32768..32767. Each block contains the words of `a`, then the words of `b`.
-MILLRACE_SIMD words clamped_words(quads a, quads b) noexcept { return __builtin_ia32_packssdw256(a, b); }
-/// Converts words to bytes, clamped to 0..255. Each block contains the bytes of `a`, then the bytes of `b`.
-MILLRACE_SIMD bytes clamped_bytes(words a, words b) noexcept { return (bytes)__builtin_ia32_packuswb256(a, b); }
+MILLRACE_SIMD quads low_pairs(quads a, quads b) noexcept { return (quads)_mm256_unpacklo_epi32((raw)a, (raw)b); }
+MILLRACE_SIMD quads high_pairs(quads a, quads b) noexcept { return (quads)_mm256_unpackhi_epi32((raw)a, (raw)b); }
+MILLRACE_SIMD octs low_pairs(octs a, octs b) noexcept { return (octs)_mm256_unpacklo_epi64((raw)a, (raw)b); }
+MILLRACE_SIMD octs high_pairs(octs a, octs b) noexcept { return (octs)_mm256_unpackhi_epi64((raw)a, (raw)b); }
+
+/// Multiplies pairs by two factors. The template arguments list all factors, which the NEON version keeps in registers.
+template <int...>
+struct pair_products {
+  /// Returns x * of_x + y * of_y for each pair.
+  template <int of_x, int of_y>
+  MILLRACE_SIMD static quads of(words xy) noexcept {
+    constexpr auto factors = static_cast<int>((of_x & 0xffff) | static_cast<unsigned>(of_y) << 16);
+    return __builtin_ia32_pmaddwd256(xy, as_words(quads_of(factors)));
+  }
+  /// Returns sum + x * of_x + y * of_y.
+  template <int of_x, int of_y>
+  MILLRACE_SIMD static quads onto(quads sum, words xy) noexcept {
+    return sum + of<of_x, of_y>(xy);
+  }
+
+  /// Removes `bits` fraction bits from the sums of low and high columns. Returns one word per column, in the order that
+  /// transposed_pairs() expects.
+  template <int bits>
+  MILLRACE_SIMD static words narrowed(quads low, quads high) noexcept {
+    const quads shifted = bits <= 16 ? high << (16 - bits) : high >> (bits - 16);
+    return __builtin_shufflevector(as_words(low >> bits), as_words(shifted), 0, 17, 2, 19, 4, 21, 6, 23, 8, 25, 10, 27,
+                                   12, 29, 14, 31);
+  }
+};
+
+#include <millrace/simd/words_x86.inc>
+#undef MILLRACE_X86
+
 /// Returns (v + 2^(bits-1)) >> bits, clamped to -128..127, as signed bytes. Each block contains the bytes of `a`, then
 /// the bytes of `b`. The addition must not overflow.
 template <int bits>
 MILLRACE_SIMD bytes rounded_signed_bytes(words a, words b) noexcept {
   const words half = words_of(1 << (bits - 1));
   return (bytes)__builtin_ia32_packsswb256((a + half) >> bits, (b + half) >> bits);
-}
-/// Multiplies unsigned bytes by signed bytes. Returns the sums of every two adjacent products. The sums must not
-/// overflow. The function is not a template, because nvcc cannot compile a cast of a value that depends on a template
-/// parameter.
-MILLRACE_SIMD words sums_of_products(bytes unsigned_bytes, bytes signed_bytes) noexcept {
-  return (words)_mm256_maddubs_epi16((__m256i)unsigned_bytes, (__m256i)signed_bytes);
 }
 /// Returns (a + b) * 2^bits for the signed bytes in the first half of each block. high_sums() is for the second half.
 template <int bits>
@@ -144,8 +133,23 @@ MILLRACE_SIMD bytes narrowed_bytes(const quads* q) noexcept {
 MILLRACE_SIMD bytes narrowed_masks(const quads* q) noexcept {
   return (bytes)__builtin_ia32_packsswb256(clamped_words(q[0], q[1]), clamped_words(q[2], q[3]));
 }
+/// Returns sums + the sums of two adjacent products of `a` and `b`. NEON adds other products to each sum.
+MILLRACE_SIMD quads add_products(quads sums, words a, words b) noexcept {
+  return sums + __builtin_ia32_pmaddwd256(a, b);
+}
+/// Returns the total of the elements of each vector.
+MILLRACE_SIMD quads totals(const quads (&v)[vector_quads]) noexcept {
+  const raw a = _mm256_hadd_epi32((raw)v[0], (raw)v[1]), b = _mm256_hadd_epi32((raw)v[2], (raw)v[3]);
+  const raw c = _mm256_hadd_epi32((raw)v[4], (raw)v[5]), d = _mm256_hadd_epi32((raw)v[6], (raw)v[7]);
+  const raw low = _mm256_hadd_epi32(a, b), high = _mm256_hadd_epi32(c, d);   // each block contains half of each total
+  return (quads)_mm256_permute2x128_si256(low, high, 0x20) + (quads)_mm256_permute2x128_si256(low, high, 0x31);
+}
+/// Loads 16 bytes into each block.
+MILLRACE_SIMD bytes load_blocks(const std::uint8_t* low, const std::uint8_t* high) noexcept {
+  return (bytes)_mm256_inserti128_si256(_mm256_castsi128_si256((__m128i)load_16(low)), (__m128i)load_16(high), 1);
+}
 /// Returns the sums of every eight adjacent bytes.
-MILLRACE_SIMD octs sums_of_eight(bytes v) noexcept { return (octs)_mm256_sad_epu8((__m256i)v, _mm256_setzero_si256()); }
+MILLRACE_SIMD octs sums_of_eight(bytes v) noexcept { return (octs)_mm256_sad_epu8((raw)v, _mm256_setzero_si256()); }
 /// Returns the bytes of `b` where the mask is 255, and the bytes of `a` where the mask is 0. Uses inline assembly,
 /// because GCC would first compare the mask with 0. AVX2 reads only the highest bit of each byte of the mask.
 MILLRACE_SIMD bytes selected(bytes a, bytes b, bytes mask) noexcept {
@@ -155,11 +159,7 @@ MILLRACE_SIMD bytes selected(bytes a, bytes b, bytes mask) noexcept {
 }
 /// Loads the same 16 bytes into each block.
 MILLRACE_SIMD bytes load_table(const std::uint8_t* from) noexcept {
-  return (bytes)_mm256_broadcastsi128_si256(_mm_loadu_si128((const __m128i*)from));
-}
-/// For each i, returns byte indices[i] of the same block of `table`. An index is from 0 to 15. The index 128 selects 0.
-MILLRACE_SIMD bytes entries_of(bytes table, bytes indices) noexcept {
-  return (bytes)_mm256_shuffle_epi8((__m256i)table, (__m256i)indices);
+  return (bytes)_mm256_broadcastsi128_si256((__m128i)load_16(from));
 }
 /// Return the products of unsigned words in the first or in the second half of each block.
 MILLRACE_SIMD quads low_quad_products(words a, words b) noexcept {
@@ -171,7 +171,7 @@ MILLRACE_SIMD quads high_quad_products(words a, words b) noexcept {
 
 /// Convert between integers and floats. nearest() rounds ties to even. nearest() and truncated() are undefined for
 /// results of more than 32 bits.
-MILLRACE_SIMD floats to_floats(quads v) noexcept { return _mm256_cvtepi32_ps((__m256i)v); }
+MILLRACE_SIMD floats to_floats(quads v) noexcept { return _mm256_cvtepi32_ps((raw)v); }
 MILLRACE_SIMD quads truncated(floats v) noexcept { return (quads)_mm256_cvttps_epi32(v); }
 MILLRACE_SIMD quads nearest(floats v) noexcept { return (quads)_mm256_cvtps_epi32(v); }
 /// Returns a * b + c. The product is rounded, then the sum. Compilers may fuse both operations, even if they are
@@ -206,63 +206,33 @@ MILLRACE_SIMD quads weighted_byte_sums(bytes v, bytes weights) noexcept {
   return __builtin_ia32_pmaddwd256(sums_of_products(v, weights), words_of(1));
 }
 
-/// Multiplies pairs by two factors. The template arguments list all factors, which the NEON version keeps in registers.
-template <int...>
-struct pair_products {
-  /// Returns x * of_x + y * of_y for each pair.
-  template <int of_x, int of_y>
-  MILLRACE_SIMD static quads of(words xy) noexcept {
-    constexpr auto factors = static_cast<int>((of_x & 0xffff) | static_cast<unsigned>(of_y) << 16);
-    return __builtin_ia32_pmaddwd256(xy, as_words(quads_of(factors)));
-  }
-  /// Returns sum + x * of_x + y * of_y.
-  template <int of_x, int of_y>
-  MILLRACE_SIMD static quads onto(quads sum, words xy) noexcept {
-    return sum + of<of_x, of_y>(xy);
-  }
-
-  /// Removes `bits` fraction bits from the sums of low and high columns. Returns one word per column, in the order that
-  /// transposed_pairs() expects.
-  template <int bits>
-  MILLRACE_SIMD static words narrowed(quads low, quads high) noexcept {
-    const quads shifted = bits <= 16 ? high << (16 - bits) : high >> (bits - 16);
-    return __builtin_shufflevector(as_words(low >> bits), as_words(shifted), 0, 17, 2, 19, 4, 21, 6, 23, 8, 25, 10, 27,
-                                   12, 29, 14, 31);
-  }
-};
-
-#include <millrace/simd/words_x86.inc>
+/// The windows of samples from which columns_body.inc selects: a block per window.
+inline constexpr std::size_t windows = 2, window_bytes = 16;
+MILLRACE_SIMD bytes load_windows(const std::uint8_t* row, const std::ptrdiff_t (&base)[2]) noexcept {
+  return load_blocks(row + base[0], row + base[1]);
+}
+/// Return the samples at the places `pick` of the windows as bytes, and as words where the odd places are 128.
+MILLRACE_SIMD bytes samples_at(bytes samples, bytes pick) noexcept { return entries_of(samples, pick); }
+MILLRACE_SIMD words word_samples_at(bytes samples, bytes pick) noexcept { return as_words(entries_of(samples, pick)); }
+/// Returns sums of outputs as words, in the order of the columns. `clamps`: whether sums may exceed 16 bits.
+template <bool clamps>
+MILLRACE_SIMD words columns_of(quads low, quads high) noexcept {
+  return clamped_words(low, high);
+}
 
 /// Transposes two rows of words that narrowed() returned. The result contains each row twice, and omits columns 2 and
 /// 6.
 MILLRACE_SIMD column_pairs transposed_two(words top, words bottom) noexcept {
-  const auto a = (__m256i)low_pairs(as_quads(top), as_quads(bottom));
-  const auto b = (__m256i)high_pairs(as_quads(top), as_quads(bottom));
+  const auto a = (raw)low_pairs(as_quads(top), as_quads(bottom));
+  const auto b = (raw)high_pairs(as_quads(top), as_quads(bottom));
   return {(words)_mm256_shuffle_epi32(a, 0x44), words{}, (words)_mm256_shuffle_epi32(a, 0xee),
           (words)_mm256_shuffle_epi32(b, 0xee)};
 }
 
-/// The rows of two adjacent blocks of coefficients. One register contains the same row of both blocks. Rows are 16
-/// words apart and aligned to 32 bytes.
-struct block_rows {
-  std::int16_t* at;
-
-  MILLRACE_SIMD words load(std::size_t row) const noexcept {
-    return *static_cast<const words*>(__builtin_assume_aligned(at + 16 * row, 32));
-  }
-  /// Sets a row to 0. The store is volatile, because otherwise clang would merge two such stores into one AVX-512
-  /// store.
-  MILLRACE_SIMD void clear(std::size_t row) const noexcept {
-    *static_cast<volatile words*>(__builtin_assume_aligned(at + 16 * row, 32)) = words{};
-  }
-};
-/// The steps of a quantizer, in the layout of block_rows.
-struct step_rows {
-  const std::int16_t* at;
-  MILLRACE_SIMD words load(std::size_t row) const noexcept {
-    return *static_cast<const words*>(__builtin_assume_aligned(at + 16 * row, 32));
-  }
-};
+/// Loads a row of coefficients.
+MILLRACE_SIMD words load_row(const std::int16_t* at, std::size_t) noexcept {
+  return *static_cast<const words*>(__builtin_assume_aligned(at, 32));
+}
 /// Writes eight bytes of each block to `first`, and the other eight bytes of each block to `second`.
 MILLRACE_SIMD void store_halves(std::uint8_t* first, std::uint8_t* second, quads v) noexcept {
   const octs w = as_octs(v), both = __builtin_shufflevector(w, w, 0, 2, 1, 3);

@@ -26,16 +26,9 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail { namespac
 inline constexpr std::size_t blocks = 4;
 #include <millrace/simd/words_common.inc>
 
-MILLRACE_SIMD words low_pairs(words a, words b) noexcept {
-  return (words)_mm512_unpacklo_epi16((__m512i)a, (__m512i)b);
-}
-MILLRACE_SIMD words high_pairs(words a, words b) noexcept {
-  return (words)_mm512_unpackhi_epi16((__m512i)a, (__m512i)b);
-}
-MILLRACE_SIMD bytes low_pairs(bytes a, bytes b) noexcept { return (bytes)_mm512_unpacklo_epi8((__m512i)a, (__m512i)b); }
-MILLRACE_SIMD bytes high_pairs(bytes a, bytes b) noexcept {
-  return (bytes)_mm512_unpackhi_epi8((__m512i)a, (__m512i)b);
-}
+using raw = __m512i;
+#define MILLRACE_X86(name) _mm512_##name
+
 MILLRACE_SIMD quads low_pairs(quads a, quads b) noexcept {
   return __builtin_shufflevector(a, b, 0, 16, 1, 17, 4, 20, 5, 21, 8, 24, 9, 25, 12, 28, 13, 29);
 }
@@ -48,36 +41,6 @@ MILLRACE_SIMD octs low_pairs(octs a, octs b) noexcept {
 MILLRACE_SIMD octs high_pairs(octs a, octs b) noexcept {
   return __builtin_shufflevector(a, b, 1, 9, 3, 11, 5, 13, 7, 15);
 }
-MILLRACE_SIMD words rounded_products(words a, words b) noexcept {
-  return (words)_mm512_mulhrs_epi16((__m512i)a, (__m512i)b);
-}
-MILLRACE_SIMD words high_products(words a, words b) noexcept {
-  return (words)_mm512_mulhi_epi16((__m512i)a, (__m512i)b);
-}
-MILLRACE_SIMD words unsigned_saturating_sums(words a, words b) noexcept {
-  return (words)_mm512_adds_epu16((__m512i)a, (__m512i)b);
-}
-MILLRACE_SIMD words saturating_sums(words a, words b) noexcept {
-  return (words)_mm512_adds_epi16((__m512i)a, (__m512i)b);
-}
-MILLRACE_SIMD words clamped_words(quads a, quads b) noexcept {
-  return (words)_mm512_packs_epi32((__m512i)a, (__m512i)b);
-}
-MILLRACE_SIMD bytes clamped_bytes(words a, words b) noexcept {
-  return (bytes)_mm512_packus_epi16((__m512i)a, (__m512i)b);
-}
-MILLRACE_SIMD bytes clamped_bytes_in_order(words a, words b) noexcept {
-  const octs v = (octs)clamped_bytes(a, b);
-  return (bytes)__builtin_shufflevector(v, v, 0, 2, 4, 6, 1, 3, 5, 7);
-}
-MILLRACE_SIMD bytes clamped_byte_pairs(words a, words b) noexcept {
-  const __m128i zip = _mm_setr_epi8(0, 8, 1, 9, 2, 10, 3, 11, 4, 12, 5, 13, 6, 14, 7, 15);
-  return (bytes)_mm512_shuffle_epi8((__m512i)clamped_bytes(a, b), _mm512_maskz_broadcast_i32x4(0xffff, zip));
-}
-MILLRACE_SIMD words load_widened(const std::uint8_t* from) noexcept {
-  return (words)_mm512_cvtepu8_epi16(_mm256_loadu_si256((const __m256i*)from));
-}
-MILLRACE_SIMD bool any_of(words a, words b) noexcept { return _mm512_test_epi16_mask((__m512i)a, (__m512i)b) != 0; }
 
 template <int...>
 struct pair_products {
@@ -101,37 +64,55 @@ struct pair_products {
     return as_words(joint);
   }
 };
+
 #include <millrace/simd/words_x86.inc>
+#undef MILLRACE_X86
 
-using half_register [[gnu::vector_size(32)]] = std::int16_t;
+MILLRACE_SIMD bytes clamped_bytes_in_order(words a, words b) noexcept {
+  const octs v = (octs)clamped_bytes(a, b);
+  return (bytes)__builtin_shufflevector(v, v, 0, 2, 4, 6, 1, 3, 5, 7);
+}
+MILLRACE_SIMD bytes load_table(const std::uint8_t* from) noexcept {
+  return (bytes)_mm512_maskz_broadcast_i32x4(0xffff, (__m128i)load_16(from));
+}
+MILLRACE_SIMD words load_widened(const std::uint8_t* from) noexcept {
+  return (words)_mm512_cvtepu8_epi16(_mm256_loadu_si256((const __m256i*)from));
+}
+MILLRACE_SIMD bool any_of(words a, words b) noexcept { return _mm512_test_epi16_mask((raw)a, (raw)b) != 0; }
 
-/// Rows of coefficients from two consecutive pairs of blocks. Each row of a pair is aligned to 32 bytes.
-struct block_rows {
-  std::int16_t* at;
-  static constexpr std::size_t second_pair = 144;   // offset of the second pair of blocks, in elements
+MILLRACE_SIMD quads add_products(quads sums, words a, words b) noexcept {
+  return (quads)_mm512_dpwssd_epi32((raw)sums, (raw)a, (raw)b);
+}
+/// One window contains the samples of all outputs in a register.
+inline constexpr std::size_t windows = 1, window_bytes = 64;
+MILLRACE_SIMD bytes load_windows(const std::uint8_t* row, const std::ptrdiff_t (&base)[1]) noexcept {
+  return load_bytes(row + base[0]);
+}
+MILLRACE_SIMD bytes samples_at(bytes samples, bytes pick) noexcept {
+  return (bytes)_mm512_maskz_permutexvar_epi8(~__mmask64{0}, (raw)pick, (raw)samples);
+}
+MILLRACE_SIMD words word_samples_at(bytes samples, bytes pick) noexcept {
+  return (words)_mm512_maskz_permutexvar_epi8(0x5555'5555'5555'5555, (raw)pick, (raw)samples);
+}
+/// Joins the sums of two times 16 adjacent outputs in the order of the columns of AVX2.
+template <bool clamps>
+MILLRACE_SIMD words columns_of(quads low, quads high) noexcept {
+  alignas(64) static constexpr std::uint16_t crossed[32] = {0,  2,  4,  6,  8,  10, 12, 14, 32, 34, 36,
+                                                            38, 40, 42, 44, 46, 16, 18, 20, 22, 24, 26,
+                                                            28, 30, 48, 50, 52, 54, 56, 58, 60, 62};
+  if constexpr (!clamps) return (words)_mm512_permutex2var_epi16((raw)low, _mm512_load_si512(crossed), (raw)high);
+  const octs v = as_octs(clamped_words(low, high));
+  return as_words(__builtin_shufflevector(v, v, 0, 2, 1, 3, 4, 6, 5, 7));
+}
 
-  MILLRACE_SIMD words load(std::size_t row) const noexcept {
-    return joined(at + 16 * row, at + 16 * row + second_pair);
-  }
-  MILLRACE_SIMD void clear(std::size_t row) const noexcept {
-    *static_cast<volatile half_register*>(__builtin_assume_aligned(at + 16 * row, 32)) = half_register{};
-    *static_cast<volatile half_register*>(__builtin_assume_aligned(at + 16 * row + second_pair, 32)) = half_register{};
-  }
-
- private:
-  friend struct step_rows;
-  MILLRACE_SIMD static half_register half_at(const std::int16_t* from) noexcept {
-    return *static_cast<const half_register*>(__builtin_assume_aligned(from, 32));
-  }
-  MILLRACE_SIMD static words joined(const std::int16_t* low, const std::int16_t* high) noexcept {
-    return __builtin_shufflevector(half_at(low), half_at(high), 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15,
-                                   16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30, 31);
-  }
-};
-struct step_rows {
-  const std::int16_t* at;
-  MILLRACE_SIMD words load(std::size_t row) const noexcept { return block_rows::joined(at + 16 * row, at + 16 * row); }
-};
+MILLRACE_SIMD words load_row(const std::int16_t* at, std::size_t to_second_pair) noexcept {
+  using row_of_pair [[gnu::vector_size(32)]] = std::int16_t;
+  const auto row = [&](std::size_t distance) MILLRACE_ALWAYS_INLINE {
+    return *static_cast<const row_of_pair*>(__builtin_assume_aligned(at + distance, 32));
+  };
+  return __builtin_shufflevector(row(0), row(to_second_pair), 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16,
+                                 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30, 31);
+}
 MILLRACE_SIMD void store_halves(std::uint8_t* first, std::uint8_t* second, quads v) noexcept {
   const octs w = as_octs(v), both = __builtin_shufflevector(w, w, 0, 2, 4, 6, 1, 3, 5, 7);
   const auto low = __builtin_shufflevector(both, both, 0, 1, 2, 3);
@@ -140,8 +121,7 @@ MILLRACE_SIMD void store_halves(std::uint8_t* first, std::uint8_t* second, quads
   std::memcpy(second, &high, sizeof high);
 }
 
-
-using row_bytes = words;   // rgb_writer packs the words into bytes
+using row_bytes = words;   // rgb_writer packs them
 inline constexpr std::size_t row_parts = 1;
 
 /// The position of each interleaved byte in two registers: the first register contains red and green, the second
@@ -165,7 +145,7 @@ class rgb_writer {
         rest_(_mm512_castsi256_si512(_mm256_load_si256((const __m256i*)(interleaving.from + 64)))) {}
 
   MILLRACE_SIMD void put(words r, words g, words b, std::uint8_t* to) const noexcept {
-    const auto red_green = (__m512i)clamped_bytes(r, g), blue = (__m512i)clamped_bytes(b, b);
+    const auto red_green = (raw)clamped_bytes(r, g), blue = (raw)clamped_bytes(b, b);
     const __m512i first = _mm512_permutex2var_epi8(red_green, first_, blue);
     const __m512i rest = _mm512_permutex2var_epi8(red_green, rest_, blue);
     auto* const out = (__m256i*)to;

@@ -23,53 +23,46 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail { namespac
 inline constexpr std::size_t blocks = 1;
 #include <millrace/simd/words_common.inc>
 
-MILLRACE_SIMD words low_pairs(words a, words b) noexcept { return (words)vzip1q_s16((int16x8_t)a, (int16x8_t)b); }
-MILLRACE_SIMD words high_pairs(words a, words b) noexcept { return (words)vzip2q_s16((int16x8_t)a, (int16x8_t)b); }
-MILLRACE_SIMD bytes low_pairs(bytes a, bytes b) noexcept { return (bytes)vzip1q_u8((uint8x16_t)a, (uint8x16_t)b); }
-MILLRACE_SIMD bytes high_pairs(bytes a, bytes b) noexcept { return (bytes)vzip2q_u8((uint8x16_t)a, (uint8x16_t)b); }
-MILLRACE_SIMD quads low_pairs(quads a, quads b) noexcept { return (quads)vzip1q_s32((int32x4_t)a, (int32x4_t)b); }
-MILLRACE_SIMD quads high_pairs(quads a, quads b) noexcept { return (quads)vzip2q_s32((int32x4_t)a, (int32x4_t)b); }
+MILLRACE_SIMD words low_pairs(words a, words b) noexcept { return vzip1q_s16(a, b); }
+MILLRACE_SIMD words high_pairs(words a, words b) noexcept { return vzip2q_s16(a, b); }
+MILLRACE_SIMD bytes low_pairs(bytes a, bytes b) noexcept { return vzip1q_u8(a, b); }
+MILLRACE_SIMD bytes high_pairs(bytes a, bytes b) noexcept { return vzip2q_u8(a, b); }
+MILLRACE_SIMD quads low_pairs(quads a, quads b) noexcept { return vzip1q_s32(a, b); }
+MILLRACE_SIMD quads high_pairs(quads a, quads b) noexcept { return vzip2q_s32(a, b); }
 MILLRACE_SIMD octs low_pairs(octs a, octs b) noexcept { return (octs)vzip1q_s64((int64x2_t)a, (int64x2_t)b); }
 MILLRACE_SIMD octs high_pairs(octs a, octs b) noexcept { return (octs)vzip2q_s64((int64x2_t)a, (int64x2_t)b); }
 
-MILLRACE_SIMD words rounded_products(words a, words b) noexcept {
-  return (words)vqrdmulhq_s16((int16x8_t)a, (int16x8_t)b);
-}
+MILLRACE_SIMD words rounded_products(words a, words b) noexcept { return vqrdmulhq_s16(a, b); }
 MILLRACE_SIMD words high_products(words a, words b) noexcept {
-  return (words)vuzp2q_s16((int16x8_t)vmull_s16(vget_low_s16((int16x8_t)a), vget_low_s16((int16x8_t)b)),
-                           (int16x8_t)vmull_high_s16((int16x8_t)a, (int16x8_t)b));
+  return vuzp2q_s16((int16x8_t)vmull_s16(vget_low_s16(a), vget_low_s16(b)), (int16x8_t)vmull_high_s16(a, b));
 }
-MILLRACE_SIMD words saturating_sums(words a, words b) noexcept { return (words)vqaddq_s16((int16x8_t)a, (int16x8_t)b); }
+MILLRACE_SIMD words saturating_sums(words a, words b) noexcept { return vqaddq_s16(a, b); }
 MILLRACE_SIMD words unsigned_saturating_sums(words a, words b) noexcept {
   return (words)vqaddq_u16((uint16x8_t)a, (uint16x8_t)b);
 }
-MILLRACE_SIMD words clamped_words(quads a, quads b) noexcept {
-  return (words)vqmovn_high_s32(vqmovn_s32((int32x4_t)a), (int32x4_t)b);
-}
-MILLRACE_SIMD bytes clamped_bytes(words a, words b) noexcept {
-  return (bytes)vqmovun_high_s16(vqmovun_s16((int16x8_t)a), (int16x8_t)b);
-}
+MILLRACE_SIMD words clamped_words(quads a, quads b) noexcept { return vqmovn_high_s32(vqmovn_s32(a), b); }
+MILLRACE_SIMD bytes clamped_bytes(words a, words b) noexcept { return vqmovun_high_s16(vqmovun_s16(a), b); }
 template <int bits>
 MILLRACE_SIMD bytes rounded_signed_bytes(words a, words b) noexcept {
-  return (bytes)vqrshrn_high_n_s16(vqrshrn_n_s16((int16x8_t)a, bits), (int16x8_t)b, bits);
+  return (bytes)vqrshrn_high_n_s16(vqrshrn_n_s16(a, bits), b, bits);
 }
 template <int bits>
 MILLRACE_SIMD words low_sums(bytes a, bytes b) noexcept {
-  return (words)vshlq_n_s16(vaddl_s8(vget_low_s8((int8x16_t)a), vget_low_s8((int8x16_t)b)), bits);
+  return vshlq_n_s16(vaddl_s8(vget_low_s8((int8x16_t)a), vget_low_s8((int8x16_t)b)), bits);
 }
 template <int bits>
 MILLRACE_SIMD words high_sums(bytes a, bytes b) noexcept {
-  return (words)vshlq_n_s16(vaddl_high_s8((int8x16_t)a, (int8x16_t)b), bits);
+  return vshlq_n_s16(vaddl_high_s8((int8x16_t)a, (int8x16_t)b), bits);
 }
-MILLRACE_SIMD words low_words(bytes v) noexcept { return (words)vmovl_u8(vget_low_u8((uint8x16_t)v)); }
-MILLRACE_SIMD words high_words(bytes v) noexcept { return (words)vmovl_high_u8((uint8x16_t)v); }
+MILLRACE_SIMD words low_words(bytes v) noexcept { return (words)vmovl_u8(vget_low_u8(v)); }
+MILLRACE_SIMD words high_words(bytes v) noexcept { return (words)vmovl_high_u8(v); }
 MILLRACE_SIMD quads low_quads(words v) noexcept { return (quads)vmovl_u16(vget_low_u16((uint16x8_t)v)); }
 MILLRACE_SIMD quads high_quads(words v) noexcept { return (quads)vmovl_high_u16((uint16x8_t)v); }
 MILLRACE_SIMD bytes rounded_top_bytes(unsigned_quads a, unsigned_quads b, unsigned_quads c, unsigned_quads d) noexcept {
   const uint32x4_t half = vdupq_n_u32(1U << 23);
   const uint16x8_t first = vaddhn_high_u32(vaddhn_u32((uint32x4_t)a, half), (uint32x4_t)b, half);
   const uint16x8_t second = vaddhn_high_u32(vaddhn_u32((uint32x4_t)c, half), (uint32x4_t)d, half);
-  return (bytes)vuzp2q_u8((uint8x16_t)first, (uint8x16_t)second);
+  return vuzp2q_u8((uint8x16_t)first, (uint8x16_t)second);
 }
 struct byte_weights {
   MILLRACE_SIMD byte_weights(int of_x, int of_y) noexcept
@@ -107,17 +100,20 @@ MILLRACE_SIMD void weighted_means(quads* sums, bytes x, bytes y, bytes z) noexce
 MILLRACE_SIMD bytes narrowed_bytes(const quads* q) noexcept {
   const uint16x8_t low = vuzp1q_u16((uint16x8_t)q[0], (uint16x8_t)q[1]);
   const uint16x8_t high = vuzp1q_u16((uint16x8_t)q[2], (uint16x8_t)q[3]);
-  return (bytes)vuzp1q_u8((uint8x16_t)low, (uint8x16_t)high);
+  return vuzp1q_u8((uint8x16_t)low, (uint8x16_t)high);
 }
 MILLRACE_SIMD bytes narrowed_masks(const quads* q) noexcept { return narrowed_bytes(q); }
-MILLRACE_SIMD octs sums_of_eight(bytes v) noexcept { return (octs)vpaddlq_u32(vpaddlq_u16(vpaddlq_u8((uint8x16_t)v))); }
-MILLRACE_SIMD bytes selected(bytes a, bytes b, bytes mask) noexcept {
-  return (bytes)vbslq_u8((uint8x16_t)mask, (uint8x16_t)b, (uint8x16_t)a);
+MILLRACE_SIMD quads add_products(quads sums, words a, words b) noexcept {
+  const int16x8_t v = a, w = b;
+  return vmlal_high_s16(vmlal_s16(sums, vget_low_s16(v), vget_low_s16(w)), v, w);
 }
+MILLRACE_SIMD quads totals(const quads (&v)[vector_quads]) noexcept {
+  return vpaddq_s32(vpaddq_s32((int32x4_t)v[0], (int32x4_t)v[1]), vpaddq_s32((int32x4_t)v[2], (int32x4_t)v[3]));
+}
+MILLRACE_SIMD octs sums_of_eight(bytes v) noexcept { return (octs)vpaddlq_u32(vpaddlq_u16(vpaddlq_u8(v))); }
+MILLRACE_SIMD bytes selected(bytes a, bytes b, bytes mask) noexcept { return vbslq_u8(mask, b, a); }
 MILLRACE_SIMD bytes load_table(const std::uint8_t* from) noexcept { return load_bytes(from); }
-MILLRACE_SIMD bytes entries_of(bytes table, bytes indices) noexcept {
-  return (bytes)vqtbl1q_u8((uint8x16_t)table, (uint8x16_t)indices);
-}
+MILLRACE_SIMD bytes entries_of(bytes table, bytes indices) noexcept { return vqtbl1q_u8(table, indices); }
 MILLRACE_SIMD quads low_quad_products(words a, words b) noexcept {
   return (quads)vmull_u16(vget_low_u16((uint16x8_t)a), vget_low_u16((uint16x8_t)b));
 }
@@ -129,9 +125,9 @@ MILLRACE_SIMD unsigned_words high_products(unsigned_words a, unsigned_words b) n
                                     (uint16x8_t)vmull_high_u16((uint16x8_t)a, (uint16x8_t)b));
 }
 
-MILLRACE_SIMD floats to_floats(quads v) noexcept { return (floats)vcvtq_f32_s32((int32x4_t)v); }
-MILLRACE_SIMD quads truncated(floats v) noexcept { return (quads)vcvtq_s32_f32((float32x4_t)v); }
-MILLRACE_SIMD quads nearest(floats v) noexcept { return (quads)vcvtnq_s32_f32((float32x4_t)v); }
+MILLRACE_SIMD floats to_floats(quads v) noexcept { return vcvtq_f32_s32(v); }
+MILLRACE_SIMD quads truncated(floats v) noexcept { return vcvtq_s32_f32(v); }
+MILLRACE_SIMD quads nearest(floats v) noexcept { return vcvtnq_s32_f32(v); }
 MILLRACE_SIMD floats sum_of_product(floats a, floats b, floats c) noexcept {
   floats product = a * b;
   asm("" : "+w"(product));
@@ -139,21 +135,15 @@ MILLRACE_SIMD floats sum_of_product(floats a, floats b, floats c) noexcept {
 }
 MILLRACE_SIMD bool any_of(words a, words b) noexcept { return vmaxvq_u32((uint32x4_t)(a & b)) != 0; }
 
-MILLRACE_SIMD word_block widened(byte_block v) noexcept { return (word_block)vmovl_u8(vget_low_u8((uint8x16_t)v)); }
-MILLRACE_SIMD byte_block low_bytes(word_block v) noexcept {
-  return (byte_block)vuzp1q_u8((uint8x16_t)v, (uint8x16_t)v);
-}
-MILLRACE_SIMD byte_block half_sums(byte_block a, byte_block b) noexcept {
-  return (byte_block)vhaddq_u8((uint8x16_t)a, (uint8x16_t)b);
-}
-MILLRACE_SIMD byte_block bytes_at(byte_block v, byte_block places) noexcept {
-  return (byte_block)vqtbl1q_u8((uint8x16_t)v, (uint8x16_t)places);
-}
+MILLRACE_SIMD word_block widened(byte_block v) noexcept { return (word_block)vmovl_u8(vget_low_u8(v)); }
+MILLRACE_SIMD byte_block low_bytes(word_block v) noexcept { return vuzp1q_u8((uint8x16_t)v, (uint8x16_t)v); }
+MILLRACE_SIMD byte_block half_sums(byte_block a, byte_block b) noexcept { return vhaddq_u8(a, b); }
+MILLRACE_SIMD byte_block bytes_at(byte_block v, byte_block places) noexcept { return vqtbl1q_u8(v, places); }
 
-MILLRACE_SIMD quads byte_sums(bytes v) noexcept { return (quads)vpaddlq_u16(vpaddlq_u8((uint8x16_t)v)); }
+MILLRACE_SIMD quads byte_sums(bytes v) noexcept { return (quads)vpaddlq_u16(vpaddlq_u8(v)); }
 MILLRACE_SIMD quads weighted_byte_sums(bytes v, bytes weights) noexcept {
-  const uint16x8_t low = vmull_u8(vget_low_u8((uint8x16_t)v), vget_low_u8((uint8x16_t)weights));
-  return (quads)vpadalq_u16(vpaddlq_u16(low), vmull_high_u8((uint8x16_t)v, (uint8x16_t)weights));
+  const uint16x8_t low = vmull_u8(vget_low_u8(v), vget_low_u8(weights));
+  return (quads)vpadalq_u16(vpaddlq_u16(low), vmull_high_u8(v, weights));
 }
 
 /// The words of four columns, in one half of x and one half of y. Half 0 is the lower half of a register, and half 1 is
@@ -174,19 +164,19 @@ struct pair_products {
   template <int of_x, int of_y, int half_of_x, int half_of_y>
   MILLRACE_SIMD quads of(word_pairs<half_of_x, half_of_y> xy) const noexcept {
     const int32x4_t first = product<of_x, half_of_x>((int16x8_t)xy.x);
-    if constexpr (of_y == 0) return (quads)first;
-    else return (quads)sum<of_y, half_of_y>(first, (int16x8_t)xy.y);
+    if constexpr (of_y == 0) return first;
+    else return sum<of_y, half_of_y>(first, (int16x8_t)xy.y);
   }
   template <int of_x, int of_y, int half_of_x, int half_of_y>
   MILLRACE_SIMD quads onto(quads start, word_pairs<half_of_x, half_of_y> xy) const noexcept {
-    const int32x4_t first = sum<of_x, half_of_x>((int32x4_t)start, (int16x8_t)xy.x);
-    if constexpr (of_y == 0) return (quads)first;
-    else return (quads)sum<of_y, half_of_y>(first, (int16x8_t)xy.y);
+    const int32x4_t first = sum<of_x, half_of_x>(start, (int16x8_t)xy.x);
+    if constexpr (of_y == 0) return first;
+    else return sum<of_y, half_of_y>(first, (int16x8_t)xy.y);
   }
   template <int bits>
   MILLRACE_SIMD static words narrowed(quads low, quads high) noexcept {
-    if constexpr (bits <= 16) return (words)vshrn_high_n_s32(vshrn_n_s32((int32x4_t)low, bits), (int32x4_t)high, bits);
-    else return (words)vshrn_high_n_s32(vshrn_n_s32((int32x4_t)low, 16), (int32x4_t)high, 16) >> (bits - 16);
+    if constexpr (bits <= 16) return vshrn_high_n_s32(vshrn_n_s32(low, bits), high, bits);
+    else return vshrn_high_n_s32(vshrn_n_s32(low, 16), high, 16) >> (bits - 16);
   }
 
  private:
@@ -220,10 +210,10 @@ struct column_pairs {
   word_pairs<0, 1> of_04, of_26, of_15, of_37;
 };
 MILLRACE_SIMD column_pairs transposed_pairs(words r0, words r1, words r2, words r3) noexcept {
-  const auto even_a = (int32x4_t)vtrn1q_s16((int16x8_t)r0, (int16x8_t)r1);   // columns 0, 2, 4, 6 of two rows
-  const auto odd_a = (int32x4_t)vtrn2q_s16((int16x8_t)r0, (int16x8_t)r1);
-  const auto even_b = (int32x4_t)vtrn1q_s16((int16x8_t)r2, (int16x8_t)r3);
-  const auto odd_b = (int32x4_t)vtrn2q_s16((int16x8_t)r2, (int16x8_t)r3);
+  const auto even_a = (int32x4_t)vtrn1q_s16(r0, r1);   // columns 0, 2, 4, 6 of two rows
+  const auto odd_a = (int32x4_t)vtrn2q_s16(r0, r1);
+  const auto even_b = (int32x4_t)vtrn1q_s16(r2, r3);
+  const auto odd_b = (int32x4_t)vtrn2q_s16(r2, r3);
   const auto columns = [](int32x4_t v) { return word_pairs<0, 1>{(words)v, (words)v}; };
   return {columns(vtrn1q_s32(even_a, even_b)), columns(vtrn2q_s32(even_a, even_b)), columns(vtrn1q_s32(odd_a, odd_b)),
           columns(vtrn2q_s32(odd_a, odd_b))};
@@ -233,17 +223,9 @@ MILLRACE_SIMD column_pairs transposed_two(words top, words bottom) noexcept {
   return transposed_pairs(top, bottom, top, bottom);
 }
 
-/// The rows of a block of coefficients, 16 words apart.
-struct block_rows {
-  std::int16_t* at;
-
-  MILLRACE_SIMD words load(std::size_t row) const noexcept { return load_words(at + 16 * row); }
-  MILLRACE_SIMD void clear(std::size_t row) const noexcept { store(at + 16 * row, words{}); }
-};
-struct step_rows {
-  const std::int16_t* at;
-  MILLRACE_SIMD words load(std::size_t row) const noexcept { return load_words(at + 16 * row); }
-};
+inline constexpr std::size_t second_pair = 0;
+MILLRACE_SIMD words load_row(const std::int16_t* at, std::size_t) noexcept { return load_words(at); }
+MILLRACE_SIMD void clear_row(std::int16_t* at) noexcept { store(at, words{}); }
 MILLRACE_SIMD void store_halves(std::uint8_t* first, std::uint8_t* second, quads v) noexcept {
   vst1_u8(first, vget_low_u8((uint8x16_t)v));
   vst1_u8(second, vget_high_u8((uint8x16_t)v));

@@ -20,15 +20,16 @@
 
 #include <millrace/base/aligned_allocator.hpp>
 #include <millrace/image/resize/column_kernels.hpp>
-
-#include <arm_neon.h>
+#include <millrace/simd/pixel_words.hpp>
 
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <type_traits>
-#include <vector>
+
+#define MILLRACE_KERNELS <millrace/image/resize/long_columns_body.inc>
+#include <millrace/simd/for_each_layer.inc>
 
 #include <millrace/simd/neon_begin.inc>
 
@@ -54,11 +55,13 @@ class neon_columns {
       case kind::bytes_6: return run_few(r);
       case kind::bytes_5: return run_groups<byte_sums<5>>(r);
       case kind::words: return run_groups<word_sums>(r);
-      default: return run_long<4>(r.rows, r.out, {.stride = r.stride, .offset = r.offset, .clamps = clamps_});
+      default: neon::long_columns::run<4>(long_, r.rows, {r.out, r.stride, r.offset, clamps_});
     }
   }
 
-  void run_wide(const wide_column_row& r) const noexcept { run_long<1>(&r.row, r.out, {.offset = r.offset}); }
+  void run_wide(const wide_column_row& r) const noexcept {
+    neon::long_columns::run<1>(long_, &r.row, {r.out, 0, r.offset, false});
+  }
 
  private:
   enum class kind : std::uint8_t { bytes_6, bytes_5, words, long_taps };
@@ -135,12 +138,12 @@ class neon_columns {
   struct window {
     std::conditional_t<registers == 1, uint8x16_t, std::conditional_t<registers == 2, uint8x16x2_t, uint8x16x4_t>> v;
 
-    MILLRACE_ALWAYS_INLINE inline void load(const std::uint8_t* from) noexcept {
+    MILLRACE_SIMD void load(const std::uint8_t* from) noexcept {
       if constexpr (registers == 1) v = vld1q_u8(from);
       else if constexpr (registers == 2) v = vld1q_u8_x2(from);
       else v = vld1q_u8_x4(from);
     }
-    MILLRACE_ALWAYS_INLINE inline uint8x16_t at(uint8x16_t pick) const noexcept {
+    MILLRACE_SIMD uint8x16_t at(uint8x16_t pick) const noexcept {
       if constexpr (registers == 1) return vqtbl1q_u8(v, pick);
       else if constexpr (registers == 2) return vqtbl2q_u8(v, pick);
       else return vqtbl4q_u8(v, pick);
@@ -152,12 +155,12 @@ class neon_columns {
   struct byte_sums {
     uint16x8_t high, low;
 
-    MILLRACE_ALWAYS_INLINE static inline uint8x16_t next_pick(uint8x16_t pick) noexcept {
-      return vaddq_u8(pick, vdupq_n_u8(2));
+    MILLRACE_SIMD static uint8x16_t later(uint8x16_t pick, std::uint8_t taps) noexcept {
+      return vaddq_u8(pick, vdupq_n_u8(taps));
     }
     template <bool begins, class Window>
-    MILLRACE_ALWAYS_INLINE inline void add(const Window& w, uint8x16_t pick, uint8x16_t of_high, uint8x16_t of_low,
-                                           bool single) noexcept {
+    MILLRACE_SIMD void add(const Window& w, uint8x16_t pick, uint8x16_t of_high, uint8x16_t of_low,
+                           bool single) noexcept {
       const uint8x16_t samples = w.at(pick);
       const uint8x8_t first = vget_low_u8(samples);
       if constexpr (begins) {
@@ -172,7 +175,7 @@ class neon_columns {
       low = vmlal_high_u8(low, samples, of_low);
     }
     /// Returns (sums + 32) >> 6.
-    MILLRACE_ALWAYS_INLINE inline int16x8_t rounded() const noexcept {
+    MILLRACE_SIMD int16x8_t rounded() const noexcept {
       if constexpr (bits == 6) return vreinterpretq_s16_u16(vrsraq_n_u16(high, low, 6));
       else return vreinterpretq_s16_u16(vrhaddq_u16(high, vshrq_n_u16(low, 5)));
     }
@@ -181,12 +184,11 @@ class neon_columns {
   struct word_sums {
     int32x4_t low, high;
 
-    MILLRACE_ALWAYS_INLINE static inline uint8x16_t next_pick(uint8x16_t pick) noexcept {
-      return vreinterpretq_u8_u16(vaddq_u16(vreinterpretq_u16_u8(pick), vdupq_n_u16(2)));
+    MILLRACE_SIMD static uint8x16_t later(uint8x16_t pick, std::uint16_t taps) noexcept {
+      return vreinterpretq_u8_u16(vaddq_u16(vreinterpretq_u16_u8(pick), vdupq_n_u16(taps)));
     }
     template <bool begins, class Window>
-    MILLRACE_ALWAYS_INLINE inline void add(const Window& w, uint8x16_t pick, uint8x16_t of_first, uint8x16_t of_second,
-                                           bool) noexcept {
+    MILLRACE_SIMD void add(const Window& w, uint8x16_t pick, uint8x16_t of_first, uint8x16_t of_second, bool) noexcept {
       const int16x8_t first = vreinterpretq_s16_u8(w.at(pick)), weights = vreinterpretq_s16_u8(of_first);
       if constexpr (begins) {
         low = vmull_s16(vget_low_s16(first), vget_low_s16(weights));
@@ -196,14 +198,11 @@ class neon_columns {
         high = vmlal_high_s16(high, first, weights);
       }
       const int16x8_t more = vreinterpretq_s16_u8(of_second);
-      const int16x8_t second = vreinterpretq_s16_u8(
-          w.at(vreinterpretq_u8_u16(vaddq_u16(vreinterpretq_u16_u8(pick), vdupq_n_u16(1)))));
+      const int16x8_t second = vreinterpretq_s16_u8(w.at(later(pick, 1)));
       low = vmlal_s16(low, vget_low_s16(second), vget_low_s16(more));
       high = vmlal_high_s16(high, second, more);
     }
-    MILLRACE_ALWAYS_INLINE inline int16x8_t rounded() const noexcept {
-      return vqrshrn_high_n_s32(vqrshrn_n_s32(low, 6), high, 6);
-    }
+    MILLRACE_SIMD int16x8_t rounded() const noexcept { return vqrshrn_high_n_s32(vqrshrn_n_s32(low, 6), high, 6); }
   };
 
   /// The usual numbers of taps have their own loops.
@@ -224,22 +223,18 @@ class neon_columns {
   [[gnu::noinline]] void run_groups(const column_rows& r) const noexcept {
     const tap_pair* pair = weights_.data();
     const std::size_t pairs = taps == 0 ? pairs_ : (taps + 1) / 2, stride = r.stride;
-    const std::uint8_t *const row0 = r.rows[0], *const row1 = r.rows[1], *const row2 = r.rows[2],
-                              *const row3 = r.rows[3];
+    const std::uint8_t* const rows[4] = {r.rows[0], r.rows[1], r.rows[2], r.rows[3]};
     const int16x8_t offset = vdupq_n_s16(static_cast<std::int16_t>(r.offset));
     const bool centered = r.offset != 0, clamps = clamps_;
     std::int16_t* out = r.out;
     for (const group& g : groups_) {
       window<registers> w[4];
-      w[0].load(row0 + g.base);
-      w[1].load(row1 + g.base);
-      w[2].load(row2 + g.base);
-      w[3].load(row3 + g.base);
+      for (std::size_t k = 0; k < 4; ++k) w[k].load(rows[k] + g.base);
       Sums sums[4];
       uint8x16_t pick = vld1q_u8(g.pick);
       add<true>(sums, w, pick, *pair++, taps == 1);
       for (std::size_t p = 1; p < pairs; ++p) {
-        pick = Sums::next_pick(pick);
+        pick = Sums::later(pick, 2);
         add<false>(sums, w, pick, *pair++, taps != 0 && 2 * p + 1 == taps);
       }
       int16x8_t words[4] = {sums[0].rounded(), sums[1].rounded(), sums[2].rounded(), sums[3].rounded()};
@@ -253,53 +248,10 @@ class neon_columns {
     }
   }
   template <bool begins, class Sums, class Window>
-  MILLRACE_ALWAYS_INLINE static inline void add(Sums (&sums)[4], const Window (&w)[4], uint8x16_t pick,
-                                                const tap_pair& pair, bool single) noexcept {
+  MILLRACE_SIMD static void add(Sums (&sums)[4], const Window (&w)[4], uint8x16_t pick, const tap_pair& pair,
+                                bool single) noexcept {
     const uint8x16_t first = vld1q_u8(pair.high[0]), second = vld1q_u8(pair.low[0]);
     for (std::size_t k = 0; k < 4; ++k) sums[k].template add<begins>(w[k], pick, first, second, single);
-  }
-
-  struct long_target {
-    std::size_t stride = 0;
-    int offset = 0;
-    bool clamps = false;
-  };
-
-  MILLRACE_ALWAYS_INLINE static inline int32x4_t long_sum(int32x4_t sum, int16x8_t v, const std::int16_t* w) noexcept {
-    const int16x8_t weights = vld1q_s16(w);
-    return vmlal_high_s16(vmlal_s16(sum, vget_low_s16(v), vget_low_s16(weights)), v, weights);
-  }
-  MILLRACE_ALWAYS_INLINE static inline int32x4_t sum_of_16(int32x4_t sum, const std::uint8_t* from,
-                                                           const std::int16_t* w) noexcept {
-    const uint8x16_t v = vld1q_u8(from);
-    sum = long_sum(sum, vreinterpretq_s16_u16(vmovl_u8(vget_low_u8(v))), w);
-    return long_sum(sum, vreinterpretq_s16_u16(vmovl_high_u8(v)), w + 8);
-  }
-  MILLRACE_ALWAYS_INLINE static inline int32x4_t sum_of_16(int32x4_t sum, const std::int16_t* from,
-                                                           const std::int16_t* w) noexcept {
-    return long_sum(long_sum(sum, vld1q_s16(from), w), vld1q_s16(from + 8), w + 8);
-  }
-
-  /// Computes four outputs of each row at a time.
-  template <std::size_t count, class Sample>
-  [[gnu::noinline]] void run_long(const Sample* const* rows, std::int16_t* out, const long_target& to) const noexcept {
-    constexpr int bits = sizeof(Sample) == 1 ? 6 : column_weight_bits;
-    const std::int16_t* weights = long_.weights.data();
-    for (std::size_t block = 0; block < padded(); block += 4) {
-      int32x4_t sums[4][count];
-      for (std::size_t j = 0; j < 4; ++j) {
-        for (std::size_t k = 0; k < count; ++k) sums[j][k] = vdupq_n_s32(0);
-        for (std::size_t at = long_.first[block + j], end = at + 16 * long_.chunks; at < end; at += 16, weights += 16)
-          for (std::size_t k = 0; k < count; ++k) sums[j][k] = sum_of_16(sums[j][k], rows[k] + at, weights);
-      }
-      for (std::size_t k = 0; k < count; ++k) {
-        int16x4_t words = vqrshrn_n_s32(
-            vpaddq_s32(vpaddq_s32(sums[0][k], sums[1][k]), vpaddq_s32(sums[2][k], sums[3][k])), bits);
-        if (to.clamps)
-          words = vmin_s16(vmax_s16(words, vdup_n_s16(0)), vdup_n_s16(static_cast<std::int16_t>(largest_column_sum)));
-        vst1_s16(out + k * to.stride + block, vadd_s16(words, vdup_n_s16(static_cast<std::int16_t>(to.offset))));
-      }
-    }
   }
 
   kind kind_ = kind::long_taps;

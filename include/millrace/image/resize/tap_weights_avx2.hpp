@@ -10,7 +10,7 @@
 #ifdef __x86_64__
 
 #include <millrace/image/resize/tap_table.hpp>
-#include <millrace/simd/avx2_intrinsics.hpp>
+#include <millrace/simd/words_avx2.hpp>
 
 #include <cstddef>
 #include <cstdint>
@@ -30,32 +30,35 @@ class avx2_taps {
       return table.build(axis);
     table.clear();
     first_pixels first(t, axis);
-    const __m256i none = _mm256_setzero_si256();
-    reciprocal_cache cache{none, none, none, none};
-    const __m256i counting = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
-    __m256i center = _mm256_add_epi32(_mm256_mullo_epi32(counting, all(2 * axis.length)), all(t.center));
-    const __m256i next_centers = all(2 * axis.length * at_once);
-    for (std::int64_t o = 0; o < axis.count; o += at_once, center = _mm256_add_epi32(center, next_centers)) {
+    reciprocal_cache cache{};
+    constexpr quads counting{0, 1, 2, 3, 4, 5, 6, 7};
+    const quads next_centers = all(2 * axis.length * at_once);
+    quads center = counting * all(2 * axis.length) + all(t.center);
+    for (std::int64_t o = 0; o < axis.count; o += at_once, center += next_centers) {
       const std::int64_t outputs = axis.count - o < at_once ? axis.count - o : at_once;
-      const __m256i start = first.next();
+      const quads start = first.next();
       const running_sums sums = add_up(t, center, start);
-      const __m256i counted = _mm256_and_si256(sums.count, _mm256_cmpgt_epi32(all(outputs), counting));
-      const auto to = table.append_few(static_cast<std::size_t>(outputs), largest(counted));
-      store(to.first, start);
-      store(to.count, sums.count);
-      store(to.weights_at, _mm256_add_epi32(_mm256_slli_epi32(counting, 2), all(static_cast<std::int64_t>(to.used))));
+      const auto to = table.append_few(static_cast<std::size_t>(outputs),
+                                       largest(sums.count & (all(outputs) > counting)));
+      avx2::store(to.first, start);
+      avx2::store(to.count, sums.count);
+      avx2::store(to.weights_at, (counting << 2) + all(static_cast<std::int64_t>(to.used)));
       put(sums, cache, to.weights);
     }
   }
 
  private:
+  using quads = avx2::quads;
+  using octs [[gnu::vector_size(32)]] = unsigned long long;
+  using doubles [[gnu::vector_size(32)]] = double;
+
   static constexpr std::int64_t at_once = tap_table::few_outputs, taps = tap_table::padded_count;
 
   /// Computes the pixel of the first tap of each output, for eight outputs at a time.
   class first_pixels {
    public:
     first_pixels(const tap_window& t, const plan_axis& axis) noexcept
-        : begin_(all(t.start)), last_(all(t.end - 1)), divisor_(all(2 * t.step)) {
+        : begin_(all(t.start)), last_(all(t.end - 1)), divisor_(all(2 * t.step)), largest_rest_(divisor_ - 1) {
       // The first pixel i whose (2 i + 1) * step is above the first output's center minus `reach`.
       const std::int64_t divisor = 2 * t.step, dividend = t.center - t.reach + t.step;
       const std::int64_t step = 2 * axis.length / divisor, step_rest = 2 * axis.length % divisor;
@@ -75,112 +78,105 @@ class avx2_taps {
           rest -= divisor;
         }
       }
-      pixel_ = load(pixels);
-      rest_ = load(rests);
+      pixel_ = avx2::load_quads(pixels);
+      rest_ = avx2::load_quads(rests);
       advance_ = all(pixel - pixels[0] - (rest < rests[0] ? 1 : 0));
       rest_advance_ = all(rest - rests[0] + (rest < rests[0] ? divisor : 0));
     }
 
-    __m256i next() noexcept {
-      const __m256i now = _mm256_min_epi32(_mm256_max_epi32(pixel_, begin_), last_);
-      const __m256i rest = _mm256_add_epi32(rest_, rest_advance_);
-      const __m256i beyond = _mm256_cmpgt_epi32(rest, _mm256_sub_epi32(divisor_, _mm256_set1_epi32(1)));
-      rest_ = _mm256_sub_epi32(rest, _mm256_and_si256(beyond, divisor_));
-      pixel_ = _mm256_sub_epi32(_mm256_add_epi32(pixel_, advance_), beyond);
+    quads next() noexcept {
+      const quads now = lesser(greater(pixel_, begin_), last_), rest = rest_ + rest_advance_;
+      const quads beyond = rest > largest_rest_;
+      rest_ = rest - (beyond & divisor_);
+      pixel_ += advance_ - beyond;
       return now;
     }
 
    private:
-    __m256i begin_, last_, divisor_, pixel_, rest_, advance_, rest_advance_;
+    quads begin_, last_, divisor_, largest_rest_, pixel_, rest_, advance_, rest_advance_;
   };
 
   struct running_sums {
-    __m256i upto[taps];   // running sums of raw weights
-    __m256i count;        // number of weights that are not zero
+    quads upto[taps];   // running sums of raw weights
+    quads count;        // number of weights that are not zero
   };
 
-  static running_sums add_up(const tap_window& t, __m256i center, __m256i first) noexcept {
-    const __m256i zero = _mm256_setzero_si256(), left = _mm256_sub_epi32(all(t.end), first);
-    const __m256i odd = _mm256_or_si256(_mm256_slli_epi32(first, 1), _mm256_set1_epi32(1));
-    __m256i from_center = _mm256_sub_epi32(_mm256_mullo_epi32(odd, all(t.step)), center);
-    running_sums result{.upto = {}, .count = zero};
-    __m256i sum = zero;
-    for (std::int64_t k = 0; k < taps; ++k) {
-      const __m256i weight = _mm256_and_si256(
-          _mm256_max_epi32(_mm256_sub_epi32(all(t.reach), _mm256_abs_epi32(from_center)), zero),
-          _mm256_cmpgt_epi32(left, all(k)));
-      result.count = _mm256_sub_epi32(result.count, _mm256_cmpgt_epi32(weight, zero));
-      result.upto[k] = sum = _mm256_add_epi32(sum, weight);
-      from_center = _mm256_add_epi32(from_center, all(2 * t.step));
+  static running_sums add_up(const tap_window& t, quads center, quads first) noexcept {
+    const quads left = all(t.end) - first;
+    quads from_center = (first + first + 1) * all(t.step) - center, sum{};
+    running_sums result{};
+    for (std::int64_t k = 0; k < taps; ++k, from_center += all(2 * t.step)) {
+      const quads distance = (quads)_mm256_abs_epi32((__m256i)from_center);
+      const quads weight = greater(all(t.reach) - distance, quads{}) & (left > all(k));
+      result.count -= weight > 0;
+      result.upto[k] = sum += weight;
     }
     return result;
   }
 
   /// The reciprocals of the last sums. If an image is enlarged, all sums except those at its edges are equal.
   struct reciprocal_cache {
-    __m256i of, even, odd, upper;
+    quads of;
+    octs even, odd;
+    quads upper;
 
-    void update(__m256i totals) noexcept {
-      if (_mm256_movemask_epi8(_mm256_cmpeq_epi32(totals, of)) == -1) return;
+    void update(quads totals) noexcept {
+      if (_mm256_movemask_epi8((__m256i)(totals == of)) == -1) return;
       of = totals;
-      even = reciprocals(_mm256_and_si256(totals, _mm256_set1_epi64x(0xffff'ffff)));
-      odd = reciprocals(_mm256_srli_epi64(totals, 32));
-      upper = _mm256_blend_epi32(_mm256_srli_epi64(even, 32), odd, 0xaa);
+      even = reciprocals((octs)totals & 0xffff'ffff);
+      odd = reciprocals((octs)totals >> 32);
+      upper = even_and_odd(even >> 32, odd);
     }
   };
 
   /// Writes four weights for each output.
   static void put(const running_sums& sums, reciprocal_cache& cache, std::int16_t* to) noexcept {
     cache.update(sums.upto[taps - 1]);
-    const __m256i half = _mm256_set1_epi64x(std::int64_t{1} << 31);
-    __m256i weights[taps], before = _mm256_setzero_si256();
+    constexpr std::uint64_t half = std::uint64_t{1} << 31;
+    quads weights[taps], before{};
     for (std::int64_t k = 0; k < taps; ++k) {
-      const __m256i sum = sums.upto[k];
-      const __m256i of_even = _mm256_add_epi64(_mm256_mul_epu32(sum, cache.even), half);
-      const __m256i of_odd = _mm256_add_epi64(_mm256_mul_epu32(_mm256_srli_epi64(sum, 32), cache.odd), half);
-      const __m256i lower = _mm256_blend_epi32(_mm256_srli_epi64(of_even, 32), of_odd, 0xaa);
-      const __m256i upto = _mm256_add_epi32(lower, _mm256_mullo_epi32(sum, cache.upper));
-      weights[k] = _mm256_sub_epi32(upto, before);
+      const quads sum = sums.upto[k];
+      const octs of_even = products((octs)sum, cache.even) + half;
+      const octs of_odd = products((octs)sum >> 32, cache.odd) + half;
+      const quads upto = even_and_odd(of_even >> 32, of_odd) + sum * cache.upper;
+      weights[k] = upto - before;
       before = upto;
     }
-    const __m256i first_pair = _mm256_or_si256(weights[0], _mm256_slli_epi32(weights[1], 16));
-    const __m256i last_pair = _mm256_or_si256(weights[2], _mm256_slli_epi32(weights[3], 16));
-    const __m256i a = _mm256_unpacklo_epi32(first_pair, last_pair);   // outputs 0, 1, 4, 5
-    const __m256i b = _mm256_unpackhi_epi32(first_pair, last_pair);   // outputs 2, 3, 6, 7
-    store(to, _mm256_permute2x128_si256(a, b, 0x20));
-    store(to + 4 * taps, _mm256_permute2x128_si256(a, b, 0x31));
+    const quads first_pair = weights[0] | weights[1] << 16, last_pair = weights[2] | weights[3] << 16;
+    const quads a = avx2::low_pairs(first_pair, last_pair);    // outputs 0, 1, 4, 5
+    const quads b = avx2::high_pairs(first_pair, last_pair);   // outputs 2, 3, 6, 7
+    avx2::store(to, (quads)_mm256_permute2x128_si256((__m256i)a, (__m256i)b, 0x20));
+    avx2::store(to + 4 * taps, (quads)_mm256_permute2x128_si256((__m256i)a, (__m256i)b, 0x31));
   }
 
-  static std::size_t largest(__m256i counts) noexcept {
-    __m128i most = _mm_max_epi32(_mm256_castsi256_si128(counts), _mm256_extracti128_si256(counts, 1));
+  static std::size_t largest(quads counts) noexcept {
+    __m128i most = _mm_max_epi32(_mm256_castsi256_si128((__m256i)counts), _mm256_extracti128_si256((__m256i)counts, 1));
     most = _mm_max_epi32(most, _mm_shuffle_epi32(most, 0x4e));
     most = _mm_max_epi32(most, _mm_shuffle_epi32(most, 0xb1));
     return static_cast<std::size_t>(_mm_cvtsi128_si32(most));
   }
 
   /// Returns (2^46 + divisor / 2) / divisor, as tap_table does.
-  static __m256i reciprocals(__m256i sum) noexcept {
-    const __m256d divisor = doubles(sum);
-    const __m256d dividend = doubles(_mm256_srli_epi64(sum, 1)) + _mm256_set1_pd(0x1p46);
-    const __m256d quotient = _mm256_floor_pd(dividend / divisor);
-    const __m256d rest = dividend - (quotient * divisor);
-    const __m256d one = _mm256_set1_pd(1);
-    const __m256d too_much = _mm256_and_pd(_mm256_cmp_pd(rest, _mm256_setzero_pd(), _CMP_LT_OQ), one);
-    const __m256d too_little = _mm256_and_pd(_mm256_cmp_pd(rest, divisor, _CMP_GE_OQ), one);
-    const __m256d right = (quotient + too_little) - too_much;
-    return _mm256_xor_si256(_mm256_castpd_si256(right + _mm256_set1_pd(0x1p52)), exponent());
+  static octs reciprocals(octs sum) noexcept {
+    const doubles divisor = to_doubles(sum), dividend = to_doubles(sum >> 1) + 0x1p46;
+    const doubles quotient = _mm256_floor_pd(dividend / divisor), rest = dividend - (quotient * divisor);
+    const doubles zero{}, one = zero + 1;
+    const doubles right = (quotient + (rest >= divisor ? one : zero)) - (rest < zero ? one : zero);
+    return (octs)(right + 0x1p52) ^ exponent();
   }
 
   /// Converts numbers below 2^52. Such a number n is equal to the lowest bits of the double 2^52 + n.
-  static __m256d doubles(__m256i numbers) noexcept {
-    return _mm256_castsi256_pd(_mm256_or_si256(numbers, exponent())) - _mm256_set1_pd(0x1p52);
+  static doubles to_doubles(octs numbers) noexcept { return (doubles)(numbers | exponent()) - 0x1p52; }
+  static octs exponent() noexcept { return (octs)(doubles{} + 0x1p52); }
+
+  static quads all(std::int64_t value) noexcept { return avx2::quads_of(static_cast<int>(value)); }
+  static quads lesser(quads a, quads b) noexcept { return a < b ? a : b; }
+  static quads greater(quads a, quads b) noexcept { return a > b ? a : b; }
+  /// Returns the products of the lower, unsigned halves of octs.
+  static octs products(octs a, octs b) noexcept { return (octs)_mm256_mul_epu32((__m256i)a, (__m256i)b); }
+  static quads even_and_odd(octs even, octs odd) noexcept {
+    return (quads)_mm256_blend_epi32((__m256i)even, (__m256i)odd, 0xaa);
   }
-  static __m256i exponent() noexcept { return _mm256_castpd_si256(_mm256_set1_pd(0x1p52)); }
-  static __m256i all(std::int64_t value) noexcept { return _mm256_set1_epi32(static_cast<std::int32_t>(value)); }
-  static __m256i load(const std::int32_t* from) noexcept {
-    return _mm256_load_si256(reinterpret_cast<const __m256i*>(from));
-  }
-  static void store(void* to, __m256i v) noexcept { _mm256_storeu_si256(static_cast<__m256i*>(to), v); }
 };
 
 }}}   // namespace millrace::detail

@@ -157,15 +157,6 @@ void example(const std::uint8_t* nearer, const std::uint8_t* farther, std::size_
 EXAMPLE
 }
 
-// ---- medium_columns_avx512.hpp
-#include <millrace/simd/cpu_features.hpp>
-#ifdef __x86_64__
-void example(const mr::detail::tap_table& taps, const std::uint8_t* a, const std::uint8_t* b, const std::uint8_t* c,
-             const std::uint8_t* d, std::int16_t* sums, bool clamps) {
-EXAMPLE
-}
-#endif
-
 // ---- pixel_target.hpp
 void example(std::uint8_t* row, float* numbers, const std::uint8_t* line, void* to, float s, float b) {
 EXAMPLE
@@ -202,14 +193,6 @@ void example(const std::int16_t* a, const std::int16_t* b, const mr::detail::row
              const mr::detail::row_taps& chroma, std::uint8_t* row) {
 EXAMPLE
 }
-
-// ---- short_columns_avx512.hpp
-#include <millrace/simd/cpu_features.hpp>
-#ifdef __x86_64__
-void example(mr::detail::short_column_group& group, const mr::detail::column_rows& rows) {
-EXAMPLE
-}
-#endif
 
 // ---- tap_table.hpp
 void example(const mr::detail::plan_axis& axis, std::size_t i) {

@@ -44,7 +44,7 @@ struct dct_kernels {
     k.pair = {reduced_dct::one, word_layer::dct_to_two, word_layer::dct_to_four, word_layer::dct_to_eight};
 #endif
 #ifdef __x86_64__
-    static_assert(avx512::block_rows::second_pair == pair_coefficients);
+    static_assert(avx512::second_pair == pair_coefficients);
     if (cpu_has_wide_vectors()) k.quad = avx512::dct_to_eight;
 #endif
     return k;
