@@ -73,6 +73,8 @@ class batch_lease {
   /// slot is not overwritten before `stream` has completed its work on the batch. Throws setup_error if the batch was
   /// released, or is used on too many streams.
   void also_used_on(stream_view stream);
+  /// Returns whether `stream` is stream(), or was passed to also_used_on().
+  bool is_used_on(stream_view stream) const;
 
   /// Releases the slot. Afterwards, the views and keys of this batch are no longer valid.
   void release() noexcept;

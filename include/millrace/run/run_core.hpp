@@ -135,6 +135,8 @@ class run_core {
   timeline events() const;
   /// Returns the number of slots. Each delivered batch uses one slot.
   std::size_t slots() const noexcept { return output_->lease_slots(); }
+  /// Returns the number of slots whose batches are in use.
+  std::size_t leased() const noexcept { return output_->leased(); }
   /// Returns the texts of the notices at the start.
   const std::string& description() const noexcept { return description_; }
   std::string rows_text() const { return options_.rows ? options_.rows->describe() : std::string(); }

@@ -193,7 +193,11 @@ TEST_CASE("a stream of another GPU is rejected at once, and the session continue
     int batches = 0;
     for (auto& b : run) {
       CHECK_THROWS_WITH_AS(b.also_used_on(on_1.handle), doctest::Contains("does not belong to cuda:"), mr::setup_error);
+      CHECK_FALSE(b.is_used_on(on_1.handle));
+      CHECK_FALSE(b.is_used_on(cudaStreamPerThread));
       b.also_used_on(cudaStreamPerThread);
+      CHECK(b.is_used_on(cudaStreamPerThread));
+      CHECK(b.is_used_on(on_0.handle));
       ++batches;
     }
     CHECK(batches == 20);

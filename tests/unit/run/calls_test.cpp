@@ -242,6 +242,7 @@ TEST_CASE("every member of a moved-from or released batch reports that") {
     check("global_size()", [&] { static_cast<void>(empty->global_size()); });
     check("device_ordinal()", [&] { static_cast<void>(empty->device_ordinal()); });
     check("also_used_on()", [&] { empty->also_used_on({}); });
+    check("is_used_on()", [&] { static_cast<void>(empty->is_used_on({})); });
   }
   while (run.next()) {
   }

@@ -38,7 +38,7 @@ template <owned_batch Batch>
 std::shared_ptr<Batch> share(Batch&& b, const consumer_options& consumer) {
   if (!b)
     throw setup_error("an empty batch cannot be exported as tensors", "Export a batch before you release or move it");
-  if (consumer.stream && consumer.stream->handle != b.stream().handle) b.also_used_on(*consumer.stream);
+  if (consumer.stream && !b.is_used_on(*consumer.stream)) b.also_used_on(*consumer.stream);
   return std::make_shared<Batch>(std::move(b));
 }
 

@@ -5,6 +5,7 @@
 
 #include <millrace/base/error.hpp>
 
+#include <algorithm>
 #include <new>
 
 namespace millrace { inline namespace MILLRACE_ABI {
@@ -64,6 +65,11 @@ MILLRACE_INLINE void batch_lease::also_used_on(stream_view stream) {
                       "Let one stream wait for the others, and pass only that stream");
   from_->used_on(meta_.slot, stream);
   streams_[stream_count_++] = stream;
+}
+
+MILLRACE_INLINE bool batch_lease::is_used_on(stream_view stream) const {
+  const std::span used = std::span(checked("is_used_on()").streams_).first(stream_count_);
+  return std::any_of(used.begin(), used.end(), [&](stream_view one) { return one.handle == stream.handle; });
 }
 
 MILLRACE_INLINE void batch_lease::release() noexcept {
