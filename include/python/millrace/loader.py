@@ -1,6 +1,5 @@
 """Loader: the batches of a flow, epoch by epoch, with resume."""
 import atexit
-import functools
 import html
 import inspect
 import itertools
@@ -10,7 +9,7 @@ import sys
 import warnings
 import weakref
 
-from .batches import Column, batch_class, converter
+from .batches import batch_class, complete, converter
 
 _open_loaders = weakref.WeakSet()   # their threads run
 
@@ -62,15 +61,32 @@ class Report(str):
         return f'<iframe srcdoc="{html.escape(self.page)}" style="width: 100%; height: 40em" frameborder="0"></iframe>'
 
 
+_STATS = ("batches", "samples", "wait_ns", "step_ns", "first_batch_ns", "dropped_last", "replaced", "masked",
+          "lost_shards", "digest", "data_wait_share")
+
+
 class _Session:
     """A running flow. Attributes are those of session_get() in millrace/adapt/python/impl/loader.inl."""
 
     def __init__(self, module, capsule):
         self._module, self._capsule = module, capsule
-        self.next = functools.partial(module._next, capsule)
 
     def __getattr__(self, name):
         return self._module._get(self._capsule, name)
+
+    @property
+    def types(self):
+        """Pairs (name, code of the type in DLPack) for each tensor of a batch."""
+        pairs = [text.replace("()", "").rpartition(":")[2].split() for text in self.tensors]
+        return [(name, int(code)) for name, code in pairs]
+
+    @property
+    def names(self):
+        return [name for name, _ in self.types]
+
+    @property
+    def stats(self):
+        return dict(zip(_STATS, self._module._get(self._capsule, "stats")))
 
     def close(self, deliver):
         self._module._close(self._capsule, deliver)
@@ -80,7 +96,8 @@ class _Loop:
     """The batches of one epoch. It continues after KeyboardInterrupt, which would end a generator."""
 
     def __init__(self, loader, epoch):
-        self._loader, self._epoch, self._starts, self._next, self._make = loader, epoch, True, None, None
+        self._loader, self._epoch, self._next = loader, epoch, None
+        self._state = epoch   # replaced by _begun()
 
     def __iter__(self):
         return self
@@ -96,25 +113,44 @@ class _Loop:
             if not loader._begin(self._epoch):
                 self._loader = None
                 raise StopIteration
-            self._next = loader._session.next
-        answer = self._next(self._epoch, self._starts, loader._copies, loader._raw,
-                            loader._stream() if loader._raw else None, loader._notice)
-        if answer is None:
+            column_type = None if loader._raw else loader._module._Column
+            self._next = loader._module._bind(loader._session._capsule, self, loader._copies, column_type,
+                                              loader._notice)
+        batch = self._next(self._state)
+        if batch is None:
             loader._at = (self._epoch + 1, False)
             self._loader = self._next = None
             raise StopIteration
-        columns, keys, copied = answer
-        if self._starts:
-            self._starts = False
-            loader._at = (self._epoch, True)
-            self._make = loader._batch_class_of(keys is not None)._make
-        if copied and not loader._warned:
-            loader._warn()
-        if not loader._raw:
-            columns = map(loader._column, columns)
-        if loader._convert is not None:
-            columns = map(loader._convert, columns)
-        return self._make(columns) if keys is None else self._make([*columns, keys])
+        return batch
+
+    # Called by millrace/adapt/python/impl/loader.inl:
+
+    def _begun(self, values):
+        """Receives the columns of the first batch, and the keys if the flow has keys. Returns the class of the batches,
+        and for each column a function that converts it, or None."""
+        loader = self._loader
+        if loader._raw:
+            usual = [code != 6 for _, code in loader._session.types]
+        else:
+            on_host = values[0].__dlpack_device__()[0] == 1
+            usual = [on_host and code <= 2 for _, code in loader._session.types]
+        functions = [loader._convert if is_usual else loader._convert_other for is_usual in usual]
+        names = [f"{name}_" if keyword.iskeyword(name) else name for name in loader._session.names]   # lambda_
+        self._state = batch_class((*names, *["keys"] * (len(values) - len(names)))), *functions
+        loader._at = (self._epoch, True)
+        return self._state
+
+    def _stream(self):
+        """The stream of the training step: torch's current one."""
+        cuda = sys.modules["torch"].cuda
+        return cuda.current_stream().cuda_stream if cuda.is_initialized() else 0
+
+    def _warn(self):
+        loader = self._loader
+        if not loader._warned:
+            loader._warned = True
+            warnings.warn(f"the program keeps all but one of {loader._session.slots} batches, so that further batches "
+                          "are copied. Keep copies of the tensors, or set extra_slots=", KeptBatches, stacklevel=3)
 
 
 class Loader:
@@ -138,14 +174,12 @@ class Loader:
         if damage not in ("fail", "replace", "mask"):
             raise ValueError(f"{name}() argument 'on_damage' must be 'fail', 'replace' or 'mask', not {damage!r}")
         self._module, self._opener, self._flow_options = module, opener, flow_options
-        self._column = Column.of(module)
         self._session_options = session_options
         self._rank, self._world_size = rank, world_size
-        self._convert, self._raw = converter(convert)
+        self._convert, self._convert_other, self._raw = converter(convert)
         self._copies = on_kept == "copy"
         self._notice = notice
         self._session = None
-        self._class = None          # of the named tuples
         self._resume = ""           # where the next session starts
         self._at = (0, False)       # the epoch of the session's next batch; whether the loop has received some of it
         self._next_epoch = None     # of set_epoch(), for the next loop only
@@ -264,22 +298,6 @@ class Loader:
         self._at = (epoch, False)
         return True
 
-    def _batch_class_of(self, keys):
-        if self._class is None:
-            names = [f"{name}_" if keyword.iskeyword(name) else name for name in self._session.names]   # lambda_
-            self._class = batch_class((*names, *["keys"] * keys))
-        return self._class
-
-    def _warn(self):
-        self._warned = True
-        warnings.warn(f"the program keeps all but one of {self._session.slots} batches, so that further batches are "
-                      "copied. Keep copies of the tensors, or set extra_slots=", KeptBatches, stacklevel=3)
-
-    def _stream(self):
-        """The stream of the training step: torch's current one."""
-        cuda = sys.modules["torch"].cuda
-        return cuda.current_stream().cuda_stream if cuda.is_initialized() else 0
-
 
 _SESSION_OPTIONS = {   # name: (annotation, default)
     "epochs": ("int | None", None), "epoch_batches": ("int | None", None), "threads": ("int | None", None),
@@ -306,6 +324,7 @@ def loader_function(module, name, doc, opener, parameters):
     if clash:
         raise ImportError(f"millrace: {module.__name__}.{name}: the option {clash[0]!r} of the flow is also an option "
                           "of the loader. Rename it.")
+    complete(module._Column)
     kind = inspect.Parameter
     # Strings and lists at the front are required if their default is empty.
     required = itertools.takewhile(lambda p: p[2] in ("", []) and not p[1].endswith("None"), parameters)

@@ -1,15 +1,17 @@
 # Batches in Python are those of the C++ loop: epoch, step, digest and bytes, for every number of threads, kept or not,
-# resumed at any batch; columns of each type against NumPy.
+# resumed at any batch; columns of each type against NumPy; the errors of columns and of convert=.
 #
 #   python3 tests/system/python/exact.py
 import itertools
 import json
+import pickle
 import re
 import subprocess
 import tempfile
 import warnings
 
 from door import ROOT, Report, enter, flows, line, loop, write_shards
+from life import expect
 
 EPOCHS, BATCH, PER_EPOCH = 3, 4, 10
 
@@ -137,6 +139,46 @@ def columns(report, module, shards):
     report.add("convert= receives each column", None if (doubled.label == 2 * plain.label).all() else repr(doubled))
 
 
+def errors_of_columns(report, module, shards):
+    """The errors of a column, and the calls of convert=."""
+    column = next(iter(module.numbers(shards, 4, threads=0, convert=False))).values
+    for problem, kind, words, request in (
+            ("stream=0", BufferError, ("stream=0 is ambiguous",), {"stream": 0}),
+            ("a string as stream", TypeError, ("__dlpack__() argument 'stream' must be an integer, not str",),
+             {"stream": "x"}),
+            ("a copy", BufferError, ("DLPack returns no copies",), {"copy": True}),
+            ("another device", BufferError, ("the column is on another device",), {"dl_device": (2, 0)}),
+            ("a number as version", TypeError, ("not",), {"max_version": 1}),
+            ("an unknown argument", TypeError, ("'unknown'", "__dlpack__()"), {"unknown": 1})):
+        expect(report, f"a column refuses {problem}", kind, lambda: column.__dlpack__(**request), *words)
+    expect(report, "a column refuses positional arguments", TypeError, lambda: column.__dlpack__(1), "__dlpack__()")
+    for protocol in range(pickle.HIGHEST_PROTOCOL + 1):
+        expect(report, f"a column cannot be pickled with protocol {protocol}", TypeError,
+               lambda: pickle.dumps(column, protocol), "a column cannot be pickled")
+    expect(report, "Python creates no column", TypeError, type(column), "cannot create")
+    expect(report, "_bind() has a fixed number of arguments", TypeError, lambda: module._bind(1), "five arguments")
+    same = column.__dlpack__(stream=None, max_version=None, dl_device=(1, 0), copy=False)
+    report.add("a column accepts its own device", None if '"dltensor"' in repr(same) else repr(same))
+
+    calls = []
+
+    def failing(column):
+        calls.append(column)
+        if len(calls) == 2:
+            raise KeyError("convert")
+        return column.shape
+
+    loop = iter(module.numbers(shards, 4, seed=7, threads=1, convert=failing))
+    expect(report, "an error of convert= is raised", KeyError, lambda: next(loop), "convert")
+    rest = list(loop)
+    report.add("the loop continues after the batch of this error", None if len(rest) == 9 and
+               rest[0].values == (4, 8) else repr(rest))
+    loader = module.numbers(shards, 4, threads=1, convert=lambda column: (loader.stats(), loader.close()))
+    batch = next(iter(loader))
+    report.add("convert= may use and close the loader", None if batch.values[0]["batches"] == 1 and
+               len(batch) == 7 else repr(batch))
+
+
 def streamed(report, module, folder):
     with open(f"{folder}/numbers.txt", "w") as file:
         file.write("".join(f"{n}\n" for n in range(20)))
@@ -242,6 +284,7 @@ def main():
         chosen_epochs(report, module, shards, expected)
         ranks(report, module, shards)
         columns(report, module, shards)
+        errors_of_columns(report, module, shards)
         streamed(report, module, folder)
         lists(report, module, folder)
         of_torch(report, module, shards)

@@ -48,12 +48,26 @@ def round():
     loader = module.numbers(shards, 4, seed=7, threads=1, notice=ignore, convert=False, pad=True)
     for batch in loader:
         batch.values.shape, batch.values.__dlpack__(), batch.values.__dlpack__(max_version=(1, 0)), batch.keys
+        for request in dict(stream=0), dict(stream='x'), dict(copy=True), dict(max_version=3), dict(dl_device=(2, 0)), \
+                dict(unknown=1):
+            try:
+                batch.values.__dlpack__(**request)
+                raise AssertionError(request)
+            except (BufferError, TypeError):
+                pass
     loader.report(), loader.description, loader.stats(), len(loader), loader.slots
     state = loader.state_dict()
     loader.close()
     loader.load_state_dict(state)
     next(iter(loader))
     loader.close()
+    def failing(column): raise KeyError(column)
+    try:
+        next(iter(module.numbers(shards, 4, threads=0, notice=ignore, convert=failing)))
+        raise AssertionError
+    except KeyError:
+        pass
+    kept = list(module.numbers(shards, 4, wide=20_000, threads=1, notice=ignore, pad=True, convert=False))
     for options in dict(batch='x'), dict(batch=-1), dict(words='x'), dict(words=['a', 3]), dict(gate=3), \\
             dict(throw_at=3), dict(unknown=1), dict(on_damage=3):
         try:
@@ -189,7 +203,7 @@ def refused(report, module, folder, shards):
     while not gated._session.waits.startswith("trainer: waits"):
         time.sleep(0.001)
     expect(report, "a second thread is refused", RuntimeError,
-           lambda: gated._session.next(0, False, True, False, 0, None), "another thread waits")
+           lambda: loop._next(loop._state), "another thread waits")
     open(gate, "w").close()
     thread.join()
     report.add("the first thread receives all batches", None if len([first, *batches]) == 10 else str(len(batches)))
@@ -289,11 +303,10 @@ def no_memory(report, module, shards):
 
     loader = module.numbers(shards, 4, seed=7, wide=20_000, threads=1, convert=False, extra_slots=3)
     batch = next(iter(loader))
-    get, column, state = loader._session.__getattr__, batch.values._column, loader.state_dict()["millrace"]
+    get, column, state = loader._session.__getattr__, batch.values, loader.state_dict()["millrace"]
     for name in ("position", "waits", "report"):
         sweep(f"_get of {name}", lambda: get(name))
-    sweep("_describe", lambda: module._describe(column))
-    sweep("_dlpack", lambda: module._dlpack(column, 1, True))
+    sweep("__dlpack__", lambda: column.__dlpack__(stream=1, max_version=(1, 0)))
     sweep("_epoch_of", lambda: module._epoch_of(state))
     sweep("the check of the options", lambda: module.numbers(shards, 4, words=["a" * 40]))
     loops = []

@@ -67,9 +67,9 @@ class door_of final : public door {
   std::array<slot_tensor, 2 * std::tuple_size_v<views> + 1> tensors_{};
 };
 
-/// A member of the flow's options struct. In Python, the member is an argument of the function that creates the flow.
+/// A member of an options struct. In Python, it is an argument of the function that creates the loader.
 struct option {
-  const char* spelling;   ///< such as "options::batch"
+  const char* name;
   std::string (*annotation)();
   PyObject* (*value)(const void* options);   ///< returns a new Python object
   bool (*read)(PyObject* from, void* options, const argument& of);
@@ -77,7 +77,8 @@ struct option {
 template <auto M>
 constexpr option option_of() {
   using object = member_owner<M>;
-  return {.spelling = member_spelling<M>.data(),
+  constexpr std::string_view spelling = member_spelling<M>.data();   // such as "options::batch"
+  return {.name = spelling.data() + spelling.rfind(':') + 1,
           .annotation = annotation_of<member_type<M>>,
           .value = [](const void* o) { return to_python(static_cast<const object*>(o)->*M); },
           .read = [](PyObject* from, void* o,

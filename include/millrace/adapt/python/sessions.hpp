@@ -1,6 +1,6 @@
 // A session that Python owns, and its batches.
 //
-//   while (s.next({.epoch = 0, .starts = true}) == outcome::waits) check_signals();
+//   while (s.next(epoch, false) == outcome::waits) check_signals();
 //   use(s.columns), s.commit();                  // of running s
 //
 // Errors: as for session. Threads: one at a time; next() runs without Python's global lock. Any may destroy a column.
@@ -11,11 +11,9 @@
 #include <millrace/report/print/text_report.hpp>
 #include <millrace/report/session_report.hpp>
 
-#include <algorithm>
-#include <atomic>
-#include <cstring>
+#include <exception>
+#include <memory>
 #include <mutex>
-#include <new>
 #include <optional>
 #include <vector>
 
@@ -27,75 +25,73 @@ struct notice_queue {
   std::vector<notice> notices{};
 };
 
-/// A batch and the GPU streams that use it. The batch is released when the last tensor in its memory is destroyed.
-class batch_owner {
- public:
-  /// `count` includes the batch while its slot is in use.
-  explicit batch_owner(std::shared_ptr<std::atomic<std::size_t>> count) noexcept : count_(std::move(count)) {}
-  batch_owner(const batch_owner&) = delete;
-  ~batch_owner() {
-    if (!batch_) return;
-    batch_.release();
-    count_->fetch_sub(1);
-  }
-  void own(batch_lease&& b) noexcept {
-    batch_ = std::move(b);
-    count_->fetch_add(1);
-  }
-  const batch_lease& batch() const noexcept { return batch_; }
-  /// Declares that `stream` uses the batch. Does nothing if this stream was declared before.
-  void used_on(stream_view stream) {
-    const auto it = std::find(streams_.begin(), streams_.end(), stream.handle);
-    if (batch_.device_ordinal() < 0 || stream == batch_.stream() || it != streams_.end()) return;
-    batch_.also_used_on(stream);
-    streams_.push_back(stream);
-  }
-
- private:
-  std::shared_ptr<std::atomic<std::size_t>> count_;
-  batch_lease batch_{};
-  std::vector<CUstream_st*> streams_{};
-};
-
-/// A column of a batch. `owner` is `batch`, or memory with a copy of the bytes.
+/// A column of a batch. `owner` is the batch, or memory with a copy of the bytes.
 struct column {
   dlpack_column tensor{};
   std::shared_ptr<void> owner{};
-  batch_owner* batch = nullptr;   ///< null for a copy
+  batch_lease* device_batch = nullptr;   ///< null for a column on the host
 
-  void copy() {
-    constexpr std::align_val_t line{64};
-    std::shared_ptr<void> memory(::operator new(tensor.bytes(), line), [](void* m) { ::operator delete(m, line); });
-    tensor.data = std::memcpy(memory.get(), tensor.data, tensor.bytes());
-    owner = std::move(memory);
-    batch = nullptr;
+  /// Declares that `stream` uses the column.
+  void used_on(stream_view stream) const {
+    if (device_batch && !device_batch->is_used_on(stream)) device_batch->also_used_on(stream);
   }
 };
 
-/// A request for the next batch of a loop over `epoch`.
-struct request {
-  std::uint64_t epoch = 0;
-  bool starts = false;   ///< whether the loop begins
-  bool copies = false;   ///< whether all columns may be copied to new memory, which releases the slot
-  /// A stream that uses the batch. If empty, a later call of __dlpack__() passes the stream.
-  std::optional<stream_view> stream{};
+/// Returns a DLPack capsule with the tensor.
+template <class Managed>
+PyObject* capsule_of(const dlpack_column& tensor, std::shared_ptr<const void> owner) {
+  static constexpr const char* name = std::is_same_v<Managed, dlpack_versioned> ? "dltensor_versioned" : "dltensor";
+  Managed* const exported = export_dlpack<Managed>(tensor, std::move(owner));
+  PyObject* const capsule = PyCapsule_New(exported, name, [](PyObject* self) {
+    if (!PyCapsule_IsValid(self, name)) return;   // a receiver owns the tensor, because it has renamed the capsule
+    auto* const unused = static_cast<Managed*>(PyCapsule_GetPointer(self, name));
+    unused->deleter(unused);
+  });
+  if (!capsule) exported->deleter(exported);
+  return capsule;
+}
+
+/// Returns a DLPack capsule for any version of torch. u16, u32 and u64 become signed types with the same bits, because
+/// torch cannot compute with these unsigned types. bool becomes u8, because some versions have no bool in DLPack.
+inline PyObject* torch_capsule_of(column& c) {
+  dlpack_column tensor = c.tensor;
+  if (tensor.type.code == dlpack_bool) tensor.type.code = dlpack_uint;
+  else if (tensor.type.code == dlpack_uint && tensor.type.bits > 8) tensor.type.code = dlpack_int;
+  return capsule_of<dlpack_managed>(tensor, std::move(c.owner));
+}
+
+/// A column in Python. The package adds the members that are not called for each batch.
+struct column_object {
+  PyObject_HEAD column content;
 };
+inline PyObject* new_column(PyObject* type, column&& c) {
+  auto* const object = PyObject_New(column_object, reinterpret_cast<PyTypeObject*>(type));
+  if (object) std::construct_at(&object->content, std::move(c));
+  return reinterpret_cast<PyObject*>(object);
+}
+inline column& column_of(PyObject* self) { return reinterpret_cast<column_object*>(self)->content; }
+inline void free_column(PyObject* self) {
+  PyTypeObject* const type = Py_TYPE(self);
+  std::destroy_at(&column_of(self));
+  PyObject_Free(self);
+  Py_DECREF(type);
+}
 
 inline constexpr const char* closed = "millrace: the loader is closed. Start another loop over it.";
 enum class outcome { waits, ends, delivers };
 
-/// Calls `act`, which must not throw, without Python's global lock (the GIL).
+/// Calls `act` without Python's global lock (the GIL). Returns its exception.
 template <class Act>
-void without_gil(const Act& act) {
+std::exception_ptr without_gil(const Act& act) {
   PyThreadState* const thread = PyEval_SaveThread();
-  act();
+  std::exception_ptr failure;
+  try {
+    act();
+  } catch (...) {
+    failure = std::current_exception();
+  }
   PyEval_RestoreThread(thread);
-}
-
-/// Returns the last name in a C++ expression: "pixels" for "example::pixels", "label_b" for "label_b()".
-inline std::string last_name(std::string_view spelling) {
-  if (spelling.ends_with("()")) spelling.remove_suffix(2);
-  return std::string(spelling.substr(spelling.rfind(':') + 1));   // without a colon, npos + 1 is 0
+  return failure;
 }
 
 /// A session that Python owns.
@@ -110,40 +106,43 @@ class running {
   std::shared_ptr<notice_queue> notices = std::make_shared<notice_queue>();
   bool busy = false;               ///< a thread is in _next()
   std::vector<column> columns{};   ///< of the batch that next() delivers
-  bool copied = false;             ///< whether all of them are copies, which release the slot
+  bool copied = false;             ///< whether all columns are copies, which release the slot
 
   ~running() { close(); }
   /// Ends the run and joins its threads.
   void close() noexcept {
     columns.clear();
     current_.reset();
-    if (run) without_gil([&]() noexcept { run.reset(); });
+    if (run) without_gil([&] { run.reset(); });
   }
 
-  /// Waits for the next batch, at most signal_check_ns. Until commit() is called, later calls return the same batch, so
+  /// Waits for the next batch, at most signal_check_ns. `begins` is the epoch of a loop that begins. If `copies`, all
+  /// columns may be copied, which releases the slot. Until commit() is called, later calls return the same batch, so
   /// that a failed call can be repeated.
-  outcome next(const request& r) {
-    if (!current_ || !current_->batch() || current_->batch().epoch() != r.epoch) {
-      if (!run->engine().wait_at_most(signal_check_ns, r.epoch)) return outcome::waits;
-      current_ = std::make_shared<batch_owner>(in_use_);   // allocated before the session advances
-      const bool starts = r.starts || !loops_;
-      if (starts) loop_epoch_ = r.epoch;
-      batch_lease* const next = run->advance(loop_epoch_, starts, tensors_);
+  outcome next(std::optional<std::uint64_t> begins, bool copies) {
+    const std::uint64_t epoch = begins.value_or(loop_epoch_);
+    if (!current_ || !*current_ || current_->epoch() != epoch) {
+      if (!run->engine().wait_at_most(signal_check_ns, epoch)) return outcome::waits;
+      current_ = std::make_shared<batch_lease>();   // allocated before the session advances
+      loop_epoch_ = epoch;
+      batch_lease* const next = run->advance(epoch, begins || !loops_, tensors_);
       loops_ = next != nullptr;
       if (!loops_) return outcome::ends;
-      current_->own(std::move(*next));
+      *current_ = std::move(*next);
     }
-    const bool on_host = current_->batch().device_ordinal() < 0;
-    copied = on_host && r.copies && in_use_->load() >= run->engine().core().slots();
-    if (r.stream) current_->used_on(*r.stream);
+    const run_core& core = run->engine().core();
+    const bool on_host = current_->device_ordinal() < 0;
+    copied = on_host && copies && core.leased() >= core.slots();
     columns.clear();
     for (const slot_tensor& tensor : tensors_) {
-      column& c = columns.emplace_back(column{tensor.content, current_, current_.get()});
-      if (on_host && (copied || tensor.content.bytes() <= copied_bytes)) c.copy();
+      column& c = columns.emplace_back(column{.tensor = tensor.content});
+      const bool copies_column = on_host && (copied || tensor.content.bytes() <= copied_bytes);
+      c.owner = copies_column ? copy_elements(c.tensor) : current_;
+      c.device_batch = on_host ? nullptr : current_.get();
     }
     return outcome::delivers;
   }
-  const batch_lease& batch() const noexcept { return current_->batch(); }
+  const batch_lease& batch() const noexcept { return *current_; }
   void commit() {
     last_ = batch().position();
     epoch_ = batch().epoch();
@@ -163,18 +162,17 @@ class running {
     if (name == "slots") return to_python(core.slots());
     if (name == "description") return to_python(core.description());
     if (name == "waits") return to_python(core.waits());
-    if (name == "names") {
-      std::vector<std::string> names;
-      for (const slot_tensor& tensor : tensors_) names.push_back(last_name(tensor.column) + tensor.suffix);
-      return to_python(names);
+    if (name == "tensors") {   // with type codes of DLPack, such as ["example::pixels 1", "example::words_lengths 0"]
+      std::vector<std::string> texts;
+      for (const auto& [t, column, suffix] : tensors_)
+        texts.push_back(std::string(column) + suffix + " " + std::to_string(t.type.code));
+      return to_python(texts);
     }
     if (name == "epoch_batches") return to_python(run->engine().order().numbers().epoch_batches);   // 0: unknown
     if (name == "stats") {
       const run_stats s = core.stats();
-      return Py_BuildValue("{s:K,s:K,s:K,s:K,s:K,s:K,s:K,s:K,s:K,s:K,s:d}", "batches", s.batches, "samples", s.samples,
-                           "wait_ns", s.wait_ns, "step_ns", s.step_ns, "first_batch_ns", s.first_batch_ns,
-                           "dropped_last", s.dropped_last, "replaced", s.replaced, "masked", s.masked, "lost_shards",
-                           s.lost_shards, "digest", s.digest, "data_wait_share", s.data_wait_share());
+      return Py_BuildValue("KKKKKKKKKKd", s.batches, s.samples, s.wait_ns, s.step_ns, s.first_batch_ns, s.dropped_last,
+                           s.replaced, s.masked, s.lost_shards, s.digest, s.data_wait_share());
     }
     if (name != "report") return PyErr_Format(PyExc_AttributeError, "%s", name.data());
     const run_report r = report_of_run(core);
@@ -183,10 +181,9 @@ class running {
   }
 
  private:
-  std::shared_ptr<std::atomic<std::size_t>> in_use_ = std::make_shared<std::atomic<std::size_t>>(0);
   bool loops_ = false;   // whether the loop over loop_epoch_ has not ended
   std::uint64_t loop_epoch_ = 0;
-  std::shared_ptr<batch_owner> current_{};   // until commit()
+  std::shared_ptr<batch_lease> current_{};   // until commit()
   std::span<const slot_tensor> tensors_{};
   std::uint64_t epoch_ = 0, step_ = 0;   // of the last batch of commit()
   std::optional<position> last_{};

@@ -56,8 +56,8 @@ struct argument {
 bool wrong_type(PyObject* from, const argument& of, const char* expected);
 /// Reads an integer of [min, max]. `bits` receives its value, modulo 2^64 if it is negative.
 bool read_integer(PyObject* from, unsigned long long& bits, long long min, unsigned long long max, const argument& of);
-/// Calls `add` with each element of a list, and `list`.
-bool read_list(PyObject* from, void* list, bool (*add)(PyObject*, void*, const argument&), const argument& of);
+/// Returns a list of the elements. On failure, sets the TypeError and returns null.
+reference list_of(PyObject* from, const argument& of);
 
 template <class T>
 concept is_optional = std::same_as<T, std::optional<typename T::value_type>>;
@@ -84,11 +84,10 @@ bool read(PyObject* from, T& to, const argument& of) {
         "millrace: an option of a Python loader is a bool, a number, a std::string, or a std::vector or "
         "std::optional of these");
     to.clear();
-    const auto add = [](PyObject* one, void* list, const argument& a) {
-      typename T::value_type item{};
-      return read(one, item, a) && (static_cast<T*>(list)->push_back(std::move(item)), true);
-    };
-    return read_list(from, &to, add, of);
+    const reference items = list_of(from, of);
+    for (Py_ssize_t i = 0; items && i < PyList_Size(items.get()); ++i)
+      if (!read(PyList_GetItem(items.get(), i), to.emplace_back(), of)) return false;
+    return items != nullptr;
   }
 }
 
@@ -99,7 +98,7 @@ PyObject* to_python(const T& value) {
   else if constexpr (std::is_integral_v<T> && std::is_signed_v<T>) return PyLong_FromLongLong(value);
   else if constexpr (std::is_integral_v<T>) return PyLong_FromUnsignedLongLong(value);
   else if constexpr (std::is_floating_point_v<T>) return PyFloat_FromDouble(static_cast<double>(value));
-  else if constexpr (std::is_same_v<T, std::string>) return str_of(value);
+  else if constexpr (std::is_convertible_v<T, std::string_view>) return str_of(value);
   else if constexpr (is_optional<T>) return value ? to_python(*value) : Py_NewRef(Py_None);
   else {
     reference list(PyList_New(0));

@@ -16,6 +16,7 @@
 #include <climits>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <memory>
 #include <type_traits>
 
@@ -97,6 +98,17 @@ dlpack_column dlpack_column_of(const tensor_view<T, N>& view, int ordinal) noexc
                   .rank = N};
   for (std::size_t d = 0; d < N; ++d) c.shape[d] = static_cast<std::int64_t>(view.shape[d]);
   return c;
+}
+
+/// Copies the elements of a column in host memory to new memory, aligned to 64 bytes. Returns the owner of this memory.
+inline std::shared_ptr<void> copy_elements(dlpack_column& column) {
+  constexpr std::size_t alignment = 64;
+  const std::size_t bytes = column.bytes();
+  std::size_t space = bytes + alignment - 1;
+  auto memory = std::make_shared_for_overwrite<std::byte[]>(space);
+  void* to = memory.get();
+  column.data = std::memcpy(std::align(alignment, bytes, to, space), column.data, bytes);
+  return memory;
 }
 
 /// The object to which manager_ctx of an exported tensor points.

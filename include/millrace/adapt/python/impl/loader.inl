@@ -1,12 +1,12 @@
 // Definitions for values.hpp and loader.hpp: the functions of a module, for the Python package:
 //
 //   session = open(flow_options, session_options, deliver, False)
-//   columns, keys, copied = _next(session, epoch, starts, copies, raw, stream, deliver)    # or None at the end
+//   next = _bind(session, loop, copies, column_type, deliver)
+//   batch = next(epoch)                  # of the first batch of a loop; then next(plan). None at the end
 //   _get(session, "position"), _close(session, deliver), _epoch_of(position)
-//   _dlpack(column, stream, versioned), _describe(column)
 //
-// open() and _next() wait without Python's global lock, and check for signals every 50 ms, so that Ctrl-C ends the
-// wait. _next() can then be repeated without loss of a batch. open() starts the session on another thread, which
+// open() and next() wait without Python's global lock, and check for signals every 50 ms, so that Ctrl-C ends the
+// wait. next() can then be repeated without loss of a batch. open() starts the session on another thread, which
 // destroys the session if the wait was ended. `deliver` receives the notices of the session, or is None.
 #pragma once
 
@@ -17,7 +17,6 @@
 
 #include <chrono>
 #include <cxxabi.h>
-#include <exception>
 #include <future>
 #include <new>
 #include <thread>
@@ -37,30 +36,21 @@ MILLRACE_INLINE bool read_integer(PyObject* from, unsigned long long& bits, long
   if (!PyIndex_Check(from) || PyBool_Check(from)) return wrong_type(from, of, "an integer");
   const reference number(PyNumber_Index(from));
   if (!number) return false;
-  bool fits = false;
-  if (min < 0) {
-    const long long value = PyLong_AsLongLong(number.get());
-    bits = static_cast<unsigned long long>(value);
-    fits = value >= min && (value < 0 || bits <= max);
-  } else {
-    bits = PyLong_AsUnsignedLongLong(number.get());
-    fits = bits <= max;
-  }
-  if (fits && !PyErr_Occurred()) return true;
-  PyErr_Clear();
+  bits = PyLong_AsUnsignedLongLongMask(number.get());
+  const auto value = static_cast<long long>(bits);
+  const reference same(min < 0 ? PyLong_FromLongLong(value) : PyLong_FromUnsignedLongLong(bits));
+  if (!same) return false;
+  const bool fits = min < 0 && value < 0 ? value >= min : bits <= max;
+  if (fits && PyObject_RichCompareBool(number.get(), same.get(), Py_EQ) == 1) return true;
   PyErr_Format(PyExc_OverflowError, "%s() argument '%s' is out of range: got %S, expected %s to %s", of.function,
                of.name, number.get(), std::to_string(min).c_str(), std::to_string(max).c_str());
   return false;
 }
 
-MILLRACE_INLINE bool read_list(PyObject* from, void* list, bool (*add)(PyObject*, void*, const argument&),
-                               const argument& of) {
-  if (PyUnicode_Check(from) || PyBytes_Check(from)) return wrong_type(from, of, "a list");
-  const reference items(PySequence_List(from));
-  if (!items) return wrong_type(from, of, "a list");
-  for (Py_ssize_t i = 0; i < PyList_Size(items.get()); ++i)
-    if (!add(PyList_GetItem(items.get(), i), list, of)) return false;
-  return true;
+MILLRACE_INLINE reference list_of(PyObject* from, const argument& of) {
+  reference list(PyUnicode_Check(from) || PyBytes_Check(from) ? nullptr : PySequence_List(from));
+  if (!list) wrong_type(from, of, "a list");
+  return list;
 }
 
 MILLRACE_INLINE bool read(PyObject* from, bool& to, const argument& of) {
@@ -78,24 +68,6 @@ MILLRACE_INLINE bool read(PyObject* from, std::string& to, const argument& of) {
   return true;
 }
 
-/// Sets the exception millrace.NAME with the parts of `e`, and of its `cause` unless it is null. Returns null.
-MILLRACE_INLINE PyObject* set_error(const char* name, const error& e, const char* cause = nullptr) {
-  const reference package(PyImport_ImportModule("millrace"));
-  const reference type(package ? PyObject_GetAttrString(package.get(), name) : nullptr);
-  if (!type) return nullptr;
-  const auto number = [](std::uint64_t n) {
-    return n == error_location::unknown ? Py_NewRef(Py_None) : PyLong_FromUnsignedLongLong(n);
-  };
-  const error_location& where = e.where();
-  const reference object(PyObject_CallFunction(type.get(), "NNNNNNNN", str_of(e.what()), str_of(e.message()),
-                                               str_of(e.hint()), str_of(where.stage), str_of(where.shard),
-                                               str_of(where.key), number(where.offset_bytes), number(where.position)));
-  if (object && cause)
-    PyException_SetCause(object.get(), PyObject_CallFunction(PyExc_RuntimeError, "N", str_of(cause)));
-  if (object) PyErr_SetObject(type.get(), object.get());
-  return nullptr;
-}
-
 MILLRACE_INLINE const char* text_of(const std::exception_ptr& failure) try {
   std::rethrow_exception(failure);
 } catch (const std::exception& e) {
@@ -107,20 +79,30 @@ MILLRACE_INLINE const char* text_of(const std::exception_ptr& failure) try {
 /// Sets the Python exception for `failure`. Returns null, which the caller can return. Allocates no C++ memory.
 MILLRACE_INLINE PyObject* raise(const std::exception_ptr& failure) try {
   std::rethrow_exception(failure);
-} catch (const setup_error& e) {
-  return set_error("SetupError", e);
-} catch (const late_data_error& e) {
-  return set_error("LateDataError", e);
-} catch (const data_error& e) {
-  return set_error("DataError", e);
-} catch (const io_error& e) {
-  return set_error("StorageError", e);
-} catch (const stage_error& e) {
-  return set_error("StageError", e, text_of(e.cause()));
-} catch (const conservation_error& e) {
-  return set_error("ConservationError", e);
 } catch (const error& e) {
-  return set_error("Error", e);
+  const auto* const of_stage = dynamic_cast<const stage_error*>(&e);
+  const char* const name = of_stage                                      ? "StageError"
+                           : dynamic_cast<const setup_error*>(&e)        ? "SetupError"
+                           : dynamic_cast<const late_data_error*>(&e)    ? "LateDataError"
+                           : dynamic_cast<const data_error*>(&e)         ? "DataError"
+                           : dynamic_cast<const io_error*>(&e)           ? "StorageError"
+                           : dynamic_cast<const conservation_error*>(&e) ? "ConservationError"
+                                                                         : "Error";
+  const reference package(PyImport_ImportModule("millrace"));
+  const reference type(package ? PyObject_GetAttrString(package.get(), name) : nullptr);
+  if (!type) return nullptr;
+  const auto number = [](std::uint64_t n) {
+    return n == error_location::unknown ? Py_NewRef(Py_None) : PyLong_FromUnsignedLongLong(n);
+  };
+  const error_location& where = e.where();
+  const reference object(PyObject_CallFunction(type.get(), "NNNNNNNN", str_of(e.what()), str_of(e.message()),
+                                               str_of(e.hint()), str_of(where.stage), str_of(where.shard),
+                                               str_of(where.key), number(where.offset_bytes), number(where.position)));
+  if (object && of_stage)
+    PyException_SetCause(object.get(),
+                         PyObject_CallFunction(PyExc_RuntimeError, "N", str_of(text_of(of_stage->cause()))));
+  if (object) PyErr_SetObject(type.get(), object.get());
+  return nullptr;
 } catch (const std::bad_alloc&) {
   return PyErr_NoMemory();
 } catch (...) {
@@ -147,54 +129,42 @@ PyObject* new_capsule(std::unique_ptr<T> object) {
   if (capsule) object.release();
   return capsule;
 }
-inline constexpr char column_name[] = "millrace.column", session_name[] = "millrace.session",
-                      loader_name[] = "millrace.loader";
+inline constexpr char session_name[] = "millrace.session", loader_name[] = "millrace.loader";
 
-/// Returns a DLPack capsule with the column. If `as_signed` is true, u16, u32 and u64 become signed types with the same
-/// bits, because torch cannot compute with these unsigned types.
-template <class Managed>
-PyObject* capsule_of(const column& c, bool as_signed) {
-  static constexpr const char* name = std::is_same_v<Managed, dlpack_versioned> ? "dltensor_versioned" : "dltensor";
-  dlpack_column tensor = c.tensor;
-  if (as_signed && tensor.type.code == dlpack_uint && tensor.type.bits > 8) tensor.type.code = dlpack_int;
-  Managed* const exported = export_dlpack<Managed>(tensor, c.owner);
-  PyObject* const capsule = PyCapsule_New(exported, name, [](PyObject* self) {
-    if (!PyCapsule_IsValid(self, name)) return;   // a receiver owns the tensor, because it has renamed the capsule
-    auto* const unused = static_cast<Managed*>(PyCapsule_GetPointer(self, name));
-    unused->deleter(unused);
-  });
-  if (!capsule) exported->deleter(exported);
-  return capsule;
+/// Implements __dlpack__(*, stream=None, max_version=None, dl_device=None, copy=None), which returns a DLPack capsule.
+/// `stream` is a number of the DLPack protocol, such as 1 for the legacy default stream.
+MILLRACE_INLINE PyObject* column_dlpack(PyObject* self, PyObject* args, PyObject* named) {
+  static const char* const names[] = {"stream", "max_version", "dl_device", "copy", nullptr};
+  PyObject *stream = Py_None, *max_version = Py_None, *device = Py_None, *copy = Py_None;
+  if ((named || PyTuple_Size(args) > 0) &&
+      !PyArg_ParseTupleAndKeywords(args, named, "|$OOOO:__dlpack__", const_cast<char**>(names), &stream, &max_version,
+                                   &device, &copy))
+    return nullptr;
+  long long number = 1;
+  if (stream != Py_None || device != Py_None || copy != Py_None) {
+    const reference checked(PyObject_CallMethod(self, "_check", "OOO", stream, device, copy));
+    if (!checked || !read(checked.get(), number, {"__dlpack__", "stream"})) return nullptr;
+  }
+  const reference major(max_version != Py_None ? PySequence_GetItem(max_version, 0) : PyLong_FromLong(0));
+  const bool is_versioned = major && PyLong_AsLong(major.get()) >= 1;
+  if (PyErr_Occurred()) return nullptr;
+  const column& c = column_of(self);
+  if (number != -1) c.used_on(stream_view(number == 1 ? nullptr : reinterpret_cast<CUstream_st*>(number)));
+  return is_versioned ? capsule_of<dlpack_versioned>(c.tensor, c.owner) : capsule_of<dlpack_managed>(c.tensor, c.owner);
 }
 
-/// Implements _dlpack(column, stream, versioned), which returns a DLPack capsule. `stream` is a number of the DLPack
-/// protocol, such as 1 for the legacy default stream.
-MILLRACE_INLINE PyObject* column_dlpack(PyObject*, PyObject* const* args, Py_ssize_t count) {
-  if (count != 3) return PyErr_Format(PyExc_TypeError, "_dlpack() has three arguments");
-  const auto* const c = static_cast<const column*>(PyCapsule_GetPointer(args[0], column_name));
-  long long stream = -1;
-  if (!c || !read(args[1], stream, {"_dlpack", "stream"})) return nullptr;
-  if (c->batch && stream != -1)
-    c->batch->used_on(stream == 1 ? stream_view() : stream_view(reinterpret_cast<CUstream_st*>(stream)));
-  return args[2] == Py_True ? capsule_of<dlpack_versioned>(*c, false) : capsule_of<dlpack_managed>(*c, false);
-}
-
-/// Implements _describe(column), which returns the extents, the DLPack device, and the type code, bits and address.
-MILLRACE_INLINE PyObject* column_description(PyObject*, PyObject* capsule) {
-  const auto* const c = static_cast<const column*>(PyCapsule_GetPointer(capsule, column_name));
-  if (!c) return nullptr;
-  const dlpack_column& t = c->tensor;
-  return Py_BuildValue("N(ii)iiK", to_python(std::vector(t.shape.begin(), t.shape.begin() + t.rank)),
-                       t.device.device_type, t.device.device_id, int{t.type.code}, int{t.type.bits},
-                       static_cast<unsigned long long>(reinterpret_cast<std::uintptr_t>(t.data)));
+/// Returns the extents, the DLPack device, and the type code, bits and address.
+MILLRACE_INLINE PyObject* column_description(PyObject* self, PyObject*) {
+  const dlpack_column& t = column_of(self).tensor;
+  return Py_BuildValue("N(ii)iiN", to_python(std::span(t.shape).first(t.rank)), t.device.device_type,
+                       t.device.device_id, int{t.type.code}, int{t.type.bits}, PyLong_FromVoidPtr(t.data));
 }
 
 /// Passes the waiting notices to `deliver`.
 MILLRACE_INLINE void deliver_notices(notice_queue& notices, PyObject* deliver) {
   constexpr const char* severities[] = {"info", "warning", "loss"};
-  std::vector<notice> waiting;
   std::unique_lock lock(notices.mutex);
-  waiting.swap(notices.notices);
+  const std::vector<notice> waiting = std::exchange(notices.notices, {});
   lock.unlock();
   for (const notice& n : waiting) {
     if (deliver == Py_None) continue;
@@ -204,43 +174,60 @@ MILLRACE_INLINE void deliver_notices(notice_queue& notices, PyObject* deliver) {
   }
 }
 
-/// Returns the tuple (columns, keys or None, whether all columns are copies).
-MILLRACE_INLINE PyObject* batch_tuple(running& s, bool raw) {
-  const reference columns(PyTuple_New(static_cast<Py_ssize_t>(s.columns.size())));
-  for (Py_ssize_t i = 0; column & c : s.columns) {
-    // For versions of torch whose DLPack support lacks bool.
-    const bool marked = raw && c.tensor.type.code == dlpack_bool;
-    if (marked) c.tensor.type.code = dlpack_uint;
-    PyObject* object = raw ? capsule_of<dlpack_managed>(c, true)
-                           : new_capsule<column_name>(std::make_unique<column>(c));
-    if (marked && object) object = Py_BuildValue("(N)", object);
-    if (!columns || !object || PyTuple_SetItem(columns.get(), i++, object) != 0) return nullptr;
+/// The arguments of _bind(), for all batches of a loop.
+struct loop_arguments {
+  PyObject *session, *loop, *copies, *column_type, *deliver;   // borrowed. column_type: None for capsules for torch
+};
+
+/// Returns a list of the columns, and of the keys if the flow has keys.
+MILLRACE_INLINE PyObject* batch_values(running& s, const loop_arguments& l) {
+  const bool raw = l.column_type == Py_None;
+  if (raw && s.batch().device_ordinal() >= 0) {
+    const reference stream(PyObject_CallMethod(l.loop, "_stream", nullptr));
+    void* const handle = stream ? PyLong_AsVoidPtr(stream.get()) : nullptr;
+    if (PyErr_Occurred()) return nullptr;
+    s.columns.front().used_on(stream_view(static_cast<CUstream_st*>(handle)));
   }
-  std::optional<std::vector<std::string>> keys;
-  if (s.batch().has_keys()) keys.emplace(s.batch().keys().begin(), s.batch().keys().end());
-  const reference list(to_python(keys));
-  return columns && list ? PyTuple_Pack(3, columns.get(), list.get(), s.copied ? Py_True : Py_False) : nullptr;
+  reference values(PyList_New(0));
+  const auto add = [&](PyObject* object) {
+    const reference value(object);
+    return values && value && PyList_Append(values.get(), value.get()) == 0;
+  };
+  for (column& c : s.columns)
+    if (!add(raw ? torch_capsule_of(c) : new_column(l.column_type, std::move(c)))) return nullptr;
+  return !s.batch().has_keys() || add(to_python(s.batch().keys())) ? values.release() : nullptr;
 }
 
-/// Waits for the next batch and returns it. Returns null after an error, or if a signal handler raised an exception.
-MILLRACE_INLINE PyObject* next_batch(running* s, request r, bool raw, PyObject* deliver) {
+/// Waits for the next batch and returns its values, or None at the end. Returns null after an error, or if a signal
+/// handler raised an exception. If the loop begins, sets `plan`.
+MILLRACE_INLINE PyObject* next_values(running* s, std::optional<std::uint64_t> begins, const loop_arguments* l,
+                                      reference* plan) {
   for (outcome next = outcome::waits; next == outcome::waits;) {
-    std::exception_ptr failure;
-    without_gil([&]() noexcept {
-      try {
-        next = s->next(r);
-      } catch (...) {
-        failure = std::current_exception();
-      }
-    });
-    deliver_notices(*s->notices, deliver);
+    const std::exception_ptr failure = without_gil([&] { next = s->next(begins, l->copies == Py_True); });
+    deliver_notices(*s->notices, l->deliver);
     if (failure) return raise(failure);
     if (next == outcome::ends) return Py_NewRef(Py_None);
     if (next == outcome::waits && PyErr_CheckSignals() != 0) return nullptr;
   }
-  reference batch(batch_tuple(*s, raw));
-  if (batch) s->commit();
-  return batch.release();
+  reference values(batch_values(*s, *l));
+  if (values && begins) plan->reset(PyObject_CallMethod(l->loop, "_begun", "O", values.get()));
+  if (!values || !*plan) return nullptr;
+  s->commit();
+  return values.release();
+}
+
+/// Returns a named tuple of the values. `plan` is a tuple of its class and, for each column, its converter or None.
+MILLRACE_INLINE PyObject* batch_of(PyObject* values, PyObject* plan) {
+  for (Py_ssize_t i = 0; i < PyTuple_Size(plan) - 1; ++i) {
+    PyObject* const convert = PyTuple_GetItem(plan, i + 1);
+    if (convert == Py_None) continue;
+    PyObject* const value = PyObject_CallFunctionObjArgs(convert, PyList_GetItem(values, i), nullptr);
+    if (!value || PyList_SetItem(values, i, value) != 0) return nullptr;
+  }
+  static const auto create = reinterpret_cast<newfunc>(PyType_GetSlot(&PyTuple_Type, Py_tp_new));
+  const reference arguments(PyTuple_Pack(1, values));
+  return arguments ? create(reinterpret_cast<PyTypeObject*>(PyTuple_GetItem(plan, 0)), arguments.get(), nullptr)
+                   : nullptr;
 }
 
 inline constexpr const char* busy = "millrace: another thread waits for a batch of this loader. Use one per thread.";
@@ -248,18 +235,27 @@ inline constexpr const char* busy = "millrace: another thread waits for a batch 
 MILLRACE_INLINE running* session_of(PyObject* capsule) {
   return static_cast<running*>(PyCapsule_GetPointer(capsule, session_name));
 }
-MILLRACE_INLINE PyObject* session_next(PyObject*, PyObject* const* args, Py_ssize_t count) {
-  if (count != 7) return PyErr_Format(PyExc_TypeError, "_next() has seven arguments");
-  running* const s = session_of(args[0]);
-  request r{.starts = args[2] == Py_True, .copies = args[3] == Py_True};
-  std::optional<std::uint64_t> stream;
-  if (!s || !read(args[1], r.epoch, {"_next", "epoch"}) || !read(args[5], stream, {"_next", "stream"})) return nullptr;
-  if (stream) r.stream = stream_view(reinterpret_cast<CUstream_st*>(*stream));
+/// Implements the function next(state) of a loop. For the first batch, `state` is the epoch, and _Loop._begun() returns
+/// the state of the other batches, which is the plan of batch_of().
+MILLRACE_INLINE PyObject* session_next(PyObject* bound, PyObject* state) {
+  const auto item = [bound](Py_ssize_t n) { return PyTuple_GetItem(bound, n); };
+  const loop_arguments l{item(0), item(1), item(2), item(3), item(4)};
+  running* const s = session_of(l.session);
+  std::optional<std::uint64_t> begins;
+  if (!s || (!PyTuple_Check(state) && !read(state, begins, {"set_epoch", "epoch"}))) return nullptr;
   if (!s->run) return PyErr_Format(PyExc_ValueError, closed);
   if (std::exchange(s->busy, true)) return PyErr_Format(PyExc_RuntimeError, busy);
-  PyObject* const batch = guarded<next_batch>(s, r, args[4] == Py_True, args[6]);
+  reference plan(Py_NewRef(state)), values(guarded<next_values>(s, begins, &l, &plan));
   s->busy = false;
-  return batch;
+  if (!values || values.get() == Py_None) return values.release();
+  const reference warned(s->copied ? PyObject_CallMethod(l.loop, "_warn", nullptr) : Py_NewRef(Py_None));
+  return warned ? batch_of(values.get(), plan.get()) : nullptr;
+}
+/// Implements _bind(session, loop, copies, column_type, deliver), which returns the function next(state) of a loop.
+MILLRACE_INLINE PyObject* bind_loop(PyObject*, PyObject* args) {
+  static const PyMethodDef next{"next", guarded<session_next>, METH_O, nullptr};
+  if (PyTuple_Size(args) != 5) return PyErr_Format(PyExc_TypeError, "_bind() has five arguments");
+  return PyCFunction_NewEx(const_cast<PyMethodDef*>(&next), args, nullptr);
 }
 
 MILLRACE_INLINE PyObject* session_close(PyObject*, PyObject* args) {
@@ -318,9 +314,8 @@ MILLRACE_INLINE PyObject* open_session(PyObject* self, PyObject* args) {
   if (!defaults || !read_session_options(defaults->name, run, o)) return nullptr;
   std::unique_ptr<loader_entry> loader = defaults->copy();
   for (const option& one : loader->options) {
-    const std::string name = last_name(one.spelling);
-    PyObject* const value = PyDict_GetItemString(flow, name.c_str());   // borrowed
-    if (value && !one.read(value, loader->values(), {loader->name, name.c_str()})) return nullptr;
+    PyObject* const value = PyDict_GetItemString(flow, one.name);   // borrowed
+    if (value && !one.read(value, loader->values(), {loader->name, one.name})) return nullptr;
   }
   if (checks) return Py_NewRef(Py_None);
   auto session = std::make_unique<running>();
@@ -332,7 +327,7 @@ MILLRACE_INLINE PyObject* open_session(PyObject* self, PyObject* args) {
   std::future<std::unique_ptr<door>> started = task.get_future();
   std::thread starter(std::move(task));
   for (bool done = false; !done;) {
-    without_gil([&]() noexcept {
+    without_gil([&] {
       done = started.wait_for(std::chrono::nanoseconds(running::signal_check_ns)) == std::future_status::ready;
     });
     deliver_notices(*session->notices, deliver);
@@ -351,8 +346,7 @@ MILLRACE_INLINE bool add_loader(PyObject* module, PyObject* package, std::unique
   static const PyMethodDef open{"open", guarded<open_session>, METH_VARARGS, nullptr};
   const reference parameters(PyList_New(0));   // tuples (name, annotation, default)
   for (const option& one : loader->options) {
-    const std::string name = last_name(one.spelling), annotation = one.annotation();
-    const reference item(Py_BuildValue("ssN", name.c_str(), annotation.c_str(), one.value(loader->values())));
+    const reference item(Py_BuildValue("ssN", one.name, one.annotation().c_str(), one.value(loader->values())));
     if (!parameters || !item || PyList_Append(parameters.get(), item.get()) != 0) return false;
   }
   const char *const name = loader->name, *const doc = loader->doc;
@@ -364,16 +358,26 @@ MILLRACE_INLINE bool add_loader(PyObject* module, PyObject* package, std::unique
   return function && PyObject_SetAttrString(module, name, function.get()) == 0;
 }
 
-using loader_list = std::span<const std::unique_ptr<loader_entry>>;
-MILLRACE_INLINE PyObject* new_module(const char* name, loader_list loaders) {
-  constexpr auto fast = [](PyObject* (*function)(PyObject*, PyObject* const*, Py_ssize_t)) {
-    return reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(function));
-  };
-  static const PyMethodDef functions[] = {{"_next", fast(guarded<session_next>), METH_FASTCALL, nullptr},
+/// Adds the class of the columns to a module. Returns false after a Python exception.
+MILLRACE_INLINE bool add_column_type(PyObject* module) {
+  const auto dlpack = reinterpret_cast<void (*)()>(guarded<column_dlpack, PyObject*, PyObject*, PyObject*>);
+  static const PyMethodDef methods[] = {
+      {"__dlpack__", reinterpret_cast<PyCFunction>(dlpack), METH_VARARGS | METH_KEYWORDS, "Returns a DLPack capsule."},
+      {"_describe", guarded<column_description>, METH_NOARGS, nullptr},
+      {nullptr, nullptr, 0, nullptr}};
+  PyType_Slot slots[] = {{Py_tp_methods, const_cast<PyMethodDef*>(methods)},
+                         {Py_tp_dealloc, reinterpret_cast<void*>(free_column)},
+                         {0, nullptr}};
+  PyType_Spec spec{"millrace.Column", sizeof(column_object), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION,
+                   slots};
+  const reference type(PyType_FromSpec(&spec));
+  return type && PyObject_SetAttrString(module, "_Column", type.get()) == 0;
+}
+
+MILLRACE_INLINE PyObject* new_module(const char* name, std::span<const std::unique_ptr<loader_entry>> loaders) {
+  static const PyMethodDef functions[] = {{"_bind", guarded<bind_loop>, METH_VARARGS, nullptr},
                                           {"_close", guarded<session_close>, METH_VARARGS, nullptr},
                                           {"_get", guarded<session_get>, METH_VARARGS, nullptr},
-                                          {"_dlpack", fast(guarded<column_dlpack>), METH_FASTCALL, nullptr},
-                                          {"_describe", guarded<column_description>, METH_O, nullptr},
                                           {"_epoch_of", guarded<epoch_of>, METH_O, nullptr},
                                           {nullptr, nullptr, 0, nullptr}};
   // The definition is never freed, because CPython refers to it until the process ends.
@@ -383,12 +387,13 @@ MILLRACE_INLINE PyObject* new_module(const char* name, loader_list loaders) {
   // clang-format on
   const reference package(PyImport_ImportModule("millrace.loader"));
   reference module(package ? PyModule_Create(definition) : nullptr);
+  if (!module || !add_column_type(module.get())) return nullptr;
   for (const std::unique_ptr<loader_entry>& loader : loaders)
-    if (!module || !add_loader(module.get(), package.get(), loader->copy())) return nullptr;
+    if (!add_loader(module.get(), package.get(), loader->copy())) return nullptr;
   return module.release();
 }
 
-MILLRACE_INLINE PyObject* create_module(const char* name, loader_list loaders) {
+MILLRACE_INLINE PyObject* create_module(const char* name, std::span<const std::unique_ptr<loader_entry>> loaders) {
   return guarded<new_module>(name, loaders);
 }
 
