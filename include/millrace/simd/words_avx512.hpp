@@ -11,13 +11,14 @@
 #pragma once
 
 #include <millrace/base/version.hpp>
-#include <millrace/simd/avx2_intrinsics.hpp>
 
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
 
 #ifdef __x86_64__
+
+#include <immintrin.h>
 
 #include <millrace/simd/avx512_begin.inc>
 

@@ -129,7 +129,7 @@ PLANTS = {
                    under("device/v.hpp", "inline auto sum(auto a, auto b) { return _mm256_add_ps(a, b); }")],
     "vectors": [under("image/v.hpp", line) for line in (
         "inline auto twice(auto v) { return _mm256_add_epi8(v, v); }", "inline __m128i zero() { return {}; }",
-        "#include <immintrin.h>", "#include <arm_neon.h>", "#include <millrace/simd/avx2_intrinsics.hpp>",
+        "#include <immintrin.h>", "#include <arm_neon.h>",
         "inline auto wide(auto v) { return vmovl_u8(v); }", "inline uint8x16_t same(uint8x16_t v) { return v; }",
         "inline auto most(auto a, auto b) { return vmaxq_s16(a, b); }",
         "inline auto high(auto a, auto b) { return __builtin_ia32_pmulhw256(a, b); }",

@@ -17,7 +17,7 @@ ALLOWED = {
 VECTOR_CODE = re.compile(
     r"\b_mm\d*_\w+|\b__m(?:64|128|256|512)[id]?\b|\b__builtin_(?:ia32_\w+|shuffle\w*|convertvector)"
     r"|\bv[a-z0-9]+(?:_[a-z0-9]+)*_[supf](?:8|16|32|64)(?:_x\d)?\s*\(|\b(?:u?int|float|poly)\d+x\d+(?:x\d)?_t\b"
-    r"|<(?:\w*mmintrin|x86intrin|arm_neon|arm_sve)\.h>|\bsimd/avx2_intrinsics\.hpp\b")
+    r"|<(?:\w*mmintrin|x86intrin|arm_neon|arm_sve)\.h>")
 # Constraints for vector registers, or such registers in the text of the instructions.
 VECTOR_OPERAND = re.compile(r'"[=+&]*[xvw]"\s*\(|%%[xyz]mm\d|\b[zv]\d+\.\w')
 

@@ -1,9 +1,3 @@
-// ---- avx2_intrinsics.hpp
-#include <millrace/simd/cpu_features.hpp>
-#ifdef __x86_64__
-EXAMPLE
-#endif
-
 // ---- byte_marks.hpp
 void example(const std::uint8_t* from) {
 EXAMPLE
