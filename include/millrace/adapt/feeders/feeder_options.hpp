@@ -17,15 +17,18 @@ namespace millrace { inline namespace MILLRACE_ABI {
 
 /// Options of feeders().
 struct feeder_options {
-  /// HOST:PORT or https://HOST:PORT. Lists of Slurm and braces are expanded: node[01-04,7]:8717, node{01..04}:8717.
+  /// HOST:PORT or https://HOST:PORT. A name may be a list as in Slurm, or with braces: node[01-04,7]:8717,
+  /// node{01..04}:8717.
   std::vector<std::string> hosts{};
   std::string token{};     ///< sent as the header Authorization: Bearer; if empty, no header is sent
   std::string ca_file{};   ///< certificates of authorities for https://; if empty, the system's certificates
   std::size_t memory_bytes = std::size_t{64} << 20;   ///< maximum memory of answers that arrive at the same time
   std::chrono::duration<double> connect_limit{5};     ///< timeout for establishing a connection
-  /// Maximum time without a byte from a feeder that computes rows; at least four times its slowest recent answer.
+  /// Maximum time without a byte from a feeder that computes rows. If four times the slowest recent answer of a
+  /// feeder is longer, that time is the limit of this feeder.
   std::chrono::duration<double> stall_limit{5};
-  remote_hedging hedge{.least_wait = std::chrono::milliseconds(50)};   ///< when a second feeder gets a late request
+  /// Rules for a second request to another feeder if an answer is late.
+  remote_hedging hedge{.least_wait = std::chrono::milliseconds(50)};
   notice_function notice{};   ///< receives notices, on another thread; if empty, they are written to stderr
 };
 
@@ -55,7 +58,7 @@ inline std::string to_text(const std::vector<feeder_statistics>& all) {
   return text;
 }
 
-/// A row storage whose rows feeders compute.
+/// A row storage that receives its rows from feeders.
 class feeder_storage : public row_storage {
  public:
   /// Returns the statistics of all feeders, at most 0.1 s old.
