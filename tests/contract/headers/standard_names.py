@@ -18,8 +18,8 @@ INCLUDE = ROOT / "include"
 NAMES = """
 algorithm: adjacent_find all_of any_of binary_search clamp copy copy_if copy_n count count_if equal fill fill_n find
 algorithm: find_if is_sorted lower_bound make_heap max max_element min min_element minmax mismatch none_of nth_element
-algorithm: partition_point pop_heap push_heap ranges::find reverse rotate sort stable_sort transform unique
-algorithm: upper_bound move
+algorithm: partition_point pop_heap push_heap ranges::all_of ranges::find ranges::for_each reverse rotate
+algorithm: sort stable_sort transform unique upper_bound move
 array: array apply get tuple_size tuple_size_v tuple_element tuple_element_t begin data end size swap
 atomic: atomic atomic_ref memory_order_acq_rel memory_order_acquire memory_order_relaxed memory_order_release
 bit: bit_cast bit_ceil bit_floor bit_width countl_zero countr_one countr_zero endian has_single_bit popcount rotr
@@ -40,7 +40,7 @@ cstdlib: abs aligned_alloc free getenv strtoul strtoull size_t
 cstring: memchr memcmp memcpy memmove memset strcmp strerror strlen strncmp size_t
 ctime: strftime time time_t tm size_t
 deque: deque erase_if begin end size
-exception: current_exception exception exception_ptr make_exception_ptr rethrow_exception terminate
+exception: bad_exception current_exception exception exception_ptr make_exception_ptr rethrow_exception terminate
 fstream: ifstream
 functional: function less
 future: future future_status packaged_task
@@ -50,9 +50,9 @@ iterator: random_access_iterator size sized_sentinel_for ssize
 limits: numeric_limits
 list: list erase_if begin end size
 map: map erase_if begin end size
-memory: addressof allocate_shared allocator construct_at default_delete destroy_at destroy_n enable_shared_from_this
-memory: make_shared make_unique static_pointer_cast
-memory: make_unique_for_overwrite shared_ptr unique_ptr swap
+memory: addressof align allocate_shared allocator construct_at default_delete destroy_at destroy_n
+memory: enable_shared_from_this make_shared make_shared_for_overwrite make_unique make_unique_for_overwrite
+memory: shared_ptr static_pointer_cast swap unique_ptr
 mutex: call_once lock_guard mutex once_flag recursive_mutex try_to_lock unique_lock
 new: align_val_t bad_alloc bad_array_new_length nothrow
 numeric: exclusive_scan accumulate gcd iota
