@@ -148,7 +148,7 @@ inline photo_set make_photo_set(const photo_set_recipe& recipe) {
   for (std::size_t s = 0; s < detail::set_shards; ++s) set.names.push_back(folder + "/" + std::to_string(s) + ".tar");
   const std::string stamp = folder + "/stamp";
   if (detail::first_text_line(stamp) != fingerprint) {
-    std::printf("generating the data set %s from %zu photographs\n", recipe.name, photos.size());
+    std::fprintf(stderr, "generating the data set %s from %zu photographs\n", recipe.name, photos.size());
     fs::remove_all(folder);
     fs::create_directories(folder);
     const auto windows = detail::cut_windows(photos, recipe);
