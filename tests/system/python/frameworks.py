@@ -136,8 +136,9 @@ def example(report, folder):
     def run_ranks(checkpoint, kill_after=0):
         """Two ranks. Returns (exit status of a rank or of torchrun, all output)."""
         if int(torch.__version__.split(".")[0]) >= 2:
+            # Debian 13 builds PyTorch without libuv.
             return run(checkpoint, kill_after, (sys.executable, "-m", "torch.distributed.run", "--standalone",
-                                                "--nproc-per-node", "2"))
+                                                "--nproc-per-node", "2"), USE_LIBUV="0")
         for _ in range(5):   # the torchrun of PyTorch 1.13 does not start with Python 3.11
             with socket.socket() as free, ThreadPoolExecutor() as pool:
                 free.bind(("127.0.0.1", 0))
