@@ -90,7 +90,7 @@ class png_image_data final : public inflate_input {
 
   std::span<const std::uint8_t> next() noexcept override;
 
-  /// Returns the reason why there are no more bytes.
+  /// Returns the reason for the end of the bytes.
   end ending() const noexcept { return ending_; }
   /// Returns the chunk with the wrong CRC.
   const png_chunk& bad_chunk() const noexcept { return bad_; }
