@@ -13,10 +13,10 @@
 # and ends before the next one. The lines above the first case belong to every case of the file. A case has the mistake
 # under `#if MISTAKE`, and `// wrong here` at the end of the line that the error must name. The runner writes each case
 # to its own source, build/errors/cases/NAME.cpp, in which every line keeps its number. With MISTAKE=0, the case must
-# compile: the faster compiler compiles all cases joined into one file, and g++ compiles them separately only if that
-# fails. With MISTAKE=1 it must fail alone, with exactly one `error:` line, which names that line and matches the REGEX.
-# Repetitions of an error at one place count once. Both compilers compile the cases of TYPICAL and those of changed
-# files, and one of them each other case: the other compiler is due at the next commit (checks.py).
+# compile: the faster compiler compiles all cases of g++ joined into one file, and g++ compiles them separately only if
+# that fails. With MISTAKE=1 it must fail alone, with exactly one `error:` line, which names that line and matches the
+# REGEX. Repetitions of an error at one place count once. Both compilers compile the cases of TYPICAL and those of
+# changed files, and one of them each other case: the other compiler is due at the next commit (checks.py).
 #
 # TYPICAL lists mistakes of new users; none of them may be removed. Three of their other mistakes compile now and are
 # run: a callable with a unique_ptr, rows of a std::vector of varying length, and an array of images
@@ -204,6 +204,13 @@ def check(case, compiler, is_right=False):
     return None, f" ({line_count} lines)"
 
 
+def write_sources(jobs):
+    """Writes the sources of all jobs. Returns the cases whose right versions g++ must compile."""
+    for case in {case for case, _ in jobs}:
+        case.write()
+    return [case for case, compiler in jobs if compiler == COMPILERS[0]]
+
+
 def main(folder):
     report = Report()
     files = sorted(folder.glob("*.cpp"))
@@ -224,13 +231,11 @@ def main(folder):
                                           *command_for(compiler, case, 0)], case.text(), INCLUDE)
             for case, compiler in jobs}
     remarks = {job: remark for job in jobs if (remark := passes.remark(keys[job])) is not None}
-    unknown = [case for case in cases if (case, COMPILERS[0]) not in remarks]
-    for compiler in {compiler for case, compiler in jobs if (case, compiler) not in remarks}:
+    unknown = [job for job in jobs if job not in remarks]
+    for compiler in {compiler for _, compiler in unknown}:
         precompile(compiler)
-    for case in {case for case, compiler in jobs if (case, compiler) not in remarks}:
-        case.write()
     with ThreadPoolExecutor(1) as pool:
-        are_right = pool.submit(right_versions_compile, unknown)
+        are_right = pool.submit(right_versions_compile, write_sources(unknown))
 
         def remembered_check(job):
             if job in remarks:

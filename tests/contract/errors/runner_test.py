@@ -7,7 +7,7 @@ import tempfile
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2]))
 from checks import COMPILERS, Report
-from run_error_tests import all_cases, cases_of, check
+from run_error_tests import all_cases, cases_of, check, write_sources
 
 SENTENCE = '__attribute__((unavailable("toy: a number is needed"))) int wants_a_number(int);\n'
 MISTAKE = "#if MISTAKE\nint wrong = wants_a_number(1);   // wrong here\n#endif\nint main() {}\n"
@@ -57,6 +57,11 @@ def main():
             problem = "\n".join(file_problems.values())
             right = expected in problem if expected else not problem and [case.name for case in cases] == ["one", "two"]
             report.add(f"runner: {name}", None if right else f"expected {expected!r}, the runner says {problem!r}")
+        topic.write_text(NAMED + NAMED.replace("one", "two"))
+        one, two = cases_of(topic, pathlib.Path(folder))
+        joined = write_sources([(one, COMPILERS[0]), (two, COMPILERS[1])])
+        right = joined == [one] and one.source.exists() and two.source.exists()
+        report.add("runner: only the right versions for g++ are joined", None if right else f"joined: {joined}")
         for name, (text, expected) in CASES.items():
             topic.write_text(f"{ABOVE}// case: case\n{text}")
             case = cases_of(topic, pathlib.Path(folder))[-1]
