@@ -114,8 +114,8 @@ class _Loop:
                 self._loader = None
                 raise StopIteration
             column_type = None if loader._raw else loader._module._Column
-            self._next = loader._module._bind(loader._session._capsule, self, loader._copies, column_type,
-                                              loader._notice)
+            self._next = loader._module._bind(loader._session._capsule, self._begun, self._warn, self._stream,
+                                              loader._copies, column_type, loader._notice)
         batch = self._next(self._state)
         if batch is None:
             loader._at = (self._epoch + 1, False)

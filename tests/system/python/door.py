@@ -120,4 +120,5 @@ def crc(batch):
 def line(loader, batch):
     """The line that loop.cpp prints for a batch."""
     session = loader._session
-    return f"{session.epoch} {session.step} {session.stats['digest']} {crc(batch):08x}"
+    epoch, step = session.at
+    return f"{epoch} {step} {session.stats['digest']} {crc(batch):08x}"

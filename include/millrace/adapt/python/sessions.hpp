@@ -97,8 +97,7 @@ std::exception_ptr without_gil(const Act& act) {
 /// A session that Python owns.
 class running {
  public:
-  /// Columns of at most this size are always copied. Otherwise a program that keeps one small tensor (for example, the
-  /// labels) would keep the complete slot in use.
+  /// Columns of at most this size are copied, so that a program that keeps the labels does not keep the slot in use.
   static constexpr std::size_t copied_bytes = std::size_t{64} << 10;
   static constexpr std::uint64_t signal_check_ns = 50'000'000;
 
@@ -116,9 +115,8 @@ class running {
     if (run) without_gil([&] { run.reset(); });
   }
 
-  /// Waits for the next batch, at most signal_check_ns. `begins` is the epoch of a loop that begins. If `copies`, all
-  /// columns may be copied, which releases the slot. Until commit() is called, later calls return the same batch, so
-  /// that a failed call can be repeated.
+  /// Waits at most signal_check_ns for the next batch. `begins` is the epoch of a loop that begins. If `copies`, all
+  /// columns may be copied, which releases the slot. Until commit() is called, later calls return the same batch.
   outcome next(std::optional<std::uint64_t> begins, bool copies) {
     const std::uint64_t epoch = begins.value_or(loop_epoch_);
     if (!current_ || !*current_ || current_->epoch() != epoch) {
@@ -145,16 +143,14 @@ class running {
   const batch_lease& batch() const noexcept { return *current_; }
   void commit() {
     last_ = batch().position();
-    epoch_ = batch().epoch();
-    step_ = batch().step();
+    at_ = {batch().epoch(), batch().step()};
     columns.clear();
     current_.reset();
   }
 
   /// Returns the property `name` as a new Python object. Needs Python's global lock.
   PyObject* get(std::string_view name) const {
-    if (name == "epoch") return to_python(epoch_);
-    if (name == "step") return to_python(step_);
+    if (name == "at") return to_python(at_);
     if (name == "position") return to_python(last_ ? to_text(*last_) : std::string());
     if (name == "indexed") return to_python(last_ && last_->has_index());
     if (!run) return PyErr_Format(PyExc_ValueError, closed);
@@ -185,8 +181,8 @@ class running {
   std::uint64_t loop_epoch_ = 0;
   std::shared_ptr<batch_lease> current_{};   // until commit()
   std::span<const slot_tensor> tensors_{};
-  std::uint64_t epoch_ = 0, step_ = 0;   // of the last batch of commit()
-  std::optional<position> last_{};
+  std::optional<position> last_{};      // of the last batch of commit()
+  std::array<std::uint64_t, 2> at_{};   // its epoch and step
 };
 
 }}}}   // namespace millrace::detail::python

@@ -1,7 +1,7 @@
 // Definitions for values.hpp and loader.hpp: the functions of a module, for the Python package:
 //
 //   session = open(flow_options, session_options, deliver, False)
-//   next = _bind(session, loop, copies, column_type, deliver)
+//   next = _bind(session, begun, warn, stream, copies, column_type, deliver)
 //   batch = next(epoch)                  # of the first batch of a loop; then next(plan). None at the end
 //   _get(session, "position"), _close(session, deliver), _epoch_of(position)
 //
@@ -25,7 +25,7 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail { namespac
 
 MILLRACE_INLINE bool wrong_type(PyObject* from, const argument& of, const char* expected) {
   PyErr_Clear();
-  const reference name(PyObject_GetAttrString(reinterpret_cast<PyObject*>(Py_TYPE(from)), "__name__"));
+  const reference name = attribute(reinterpret_cast<PyObject*>(Py_TYPE(from)), "__name__");
   if (name)
     PyErr_Format(PyExc_TypeError, "%s() argument '%s' must be %s, not %S", of.function, of.name, expected, name.get());
   return false;
@@ -54,9 +54,8 @@ MILLRACE_INLINE reference list_of(PyObject* from, const argument& of) {
 }
 
 MILLRACE_INLINE bool read(PyObject* from, bool& to, const argument& of) {
-  if (!PyBool_Check(from)) return wrong_type(from, of, "bool");
   to = from == Py_True;
-  return true;
+  return PyBool_Check(from) || wrong_type(from, of, "bool");
 }
 
 MILLRACE_INLINE bool read(PyObject* from, std::string& to, const argument& of) {
@@ -89,7 +88,7 @@ MILLRACE_INLINE PyObject* raise(const std::exception_ptr& failure) try {
                            : dynamic_cast<const conservation_error*>(&e) ? "ConservationError"
                                                                          : "Error";
   const reference package(PyImport_ImportModule("millrace"));
-  const reference type(package ? PyObject_GetAttrString(package.get(), name) : nullptr);
+  const reference type = package ? attribute(package.get(), name) : nullptr;
   if (!type) return nullptr;
   const auto number = [](std::uint64_t n) {
     return n == error_location::unknown ? Py_NewRef(Py_None) : PyLong_FromUnsignedLongLong(n);
@@ -142,7 +141,8 @@ MILLRACE_INLINE PyObject* column_dlpack(PyObject* self, PyObject* args, PyObject
     return nullptr;
   long long number = 1;
   if (stream != Py_None || device != Py_None || copy != Py_None) {
-    const reference checked(PyObject_CallMethod(self, "_check", "OOO", stream, device, copy));
+    const reference check = attribute(self, "_check");
+    const reference checked(check ? PyObject_CallFunctionObjArgs(check.get(), stream, device, copy, nullptr) : nullptr);
     if (!checked || !read(checked.get(), number, {"__dlpack__", "stream"})) return nullptr;
   }
   const reference major(max_version != Py_None ? PySequence_GetItem(max_version, 0) : PyLong_FromLong(0));
@@ -174,16 +174,16 @@ MILLRACE_INLINE void deliver_notices(notice_queue& notices, PyObject* deliver) {
   }
 }
 
-/// The arguments of _bind(), for all batches of a loop.
+/// The arguments of _bind(), borrowed. `begun`, `warn` and `stream` are methods. column_type: None for torch.
 struct loop_arguments {
-  PyObject *session, *loop, *copies, *column_type, *deliver;   // borrowed. column_type: None for capsules for torch
+  PyObject *session, *begun, *warn, *stream, *copies, *column_type, *deliver;
 };
 
 /// Returns a list of the columns, and of the keys if the flow has keys.
 MILLRACE_INLINE PyObject* batch_values(running& s, const loop_arguments& l) {
   const bool raw = l.column_type == Py_None;
   if (raw && s.batch().device_ordinal() >= 0) {
-    const reference stream(PyObject_CallMethod(l.loop, "_stream", nullptr));
+    const reference stream(PyObject_CallNoArgs(l.stream));
     void* const handle = stream ? PyLong_AsVoidPtr(stream.get()) : nullptr;
     if (PyErr_Occurred()) return nullptr;
     s.columns.front().used_on(stream_view(static_cast<CUstream_st*>(handle)));
@@ -210,7 +210,7 @@ MILLRACE_INLINE PyObject* next_values(running* s, std::optional<std::uint64_t> b
     if (next == outcome::waits && PyErr_CheckSignals() != 0) return nullptr;
   }
   reference values(batch_values(*s, *l));
-  if (values && begins) plan->reset(PyObject_CallMethod(l->loop, "_begun", "O", values.get()));
+  if (values && begins) plan->reset(PyObject_CallFunctionObjArgs(l->begun, values.get(), nullptr));
   if (!values || !*plan) return nullptr;
   s->commit();
   return values.release();
@@ -239,7 +239,7 @@ MILLRACE_INLINE running* session_of(PyObject* capsule) {
 /// the state of the other batches, which is the plan of batch_of().
 MILLRACE_INLINE PyObject* session_next(PyObject* bound, PyObject* state) {
   const auto item = [bound](Py_ssize_t n) { return PyTuple_GetItem(bound, n); };
-  const loop_arguments l{item(0), item(1), item(2), item(3), item(4)};
+  const loop_arguments l{item(0), item(1), item(2), item(3), item(4), item(5), item(6)};
   running* const s = session_of(l.session);
   std::optional<std::uint64_t> begins;
   if (!s || (!PyTuple_Check(state) && !read(state, begins, {"set_epoch", "epoch"}))) return nullptr;
@@ -248,13 +248,13 @@ MILLRACE_INLINE PyObject* session_next(PyObject* bound, PyObject* state) {
   reference plan(Py_NewRef(state)), values(guarded<next_values>(s, begins, &l, &plan));
   s->busy = false;
   if (!values || values.get() == Py_None) return values.release();
-  const reference warned(s->copied ? PyObject_CallMethod(l.loop, "_warn", nullptr) : Py_NewRef(Py_None));
+  const reference warned(s->copied ? PyObject_CallNoArgs(l.warn) : Py_NewRef(Py_None));
   return warned ? batch_of(values.get(), plan.get()) : nullptr;
 }
-/// Implements _bind(session, loop, copies, column_type, deliver), which returns the function next(state) of a loop.
+/// Implements _bind() with the members of loop_arguments. Returns the function next(state) of a loop.
 MILLRACE_INLINE PyObject* bind_loop(PyObject*, PyObject* args) {
   static const PyMethodDef next{"next", guarded<session_next>, METH_O, nullptr};
-  if (PyTuple_Size(args) != 5) return PyErr_Format(PyExc_TypeError, "_bind() has five arguments");
+  if (PyTuple_Size(args) != 7) return PyErr_Format(PyExc_TypeError, "_bind() has seven arguments");
   return PyCFunction_NewEx(const_cast<PyMethodDef*>(&next), args, nullptr);
 }
 
@@ -279,8 +279,7 @@ MILLRACE_INLINE PyObject* session_get(PyObject*, PyObject* args) {
 /// Implements _epoch_of(text), which returns the epoch of a resume point.
 MILLRACE_INLINE PyObject* epoch_of(PyObject*, PyObject* object) {
   std::string text;
-  if (!read(object, text, {"load_state_dict", "millrace"})) return nullptr;
-  return to_python(parse_position(text).epoch);
+  return read(object, text, {"load_state_dict", "millrace"}) ? to_python(parse_position(text).epoch) : nullptr;
 }
 
 /// Reads the options of the session from a dict. Options that are None keep their defaults.
@@ -381,10 +380,9 @@ MILLRACE_INLINE PyObject* new_module(const char* name, std::span<const std::uniq
                                           {"_epoch_of", guarded<epoch_of>, METH_O, nullptr},
                                           {nullptr, nullptr, 0, nullptr}};
   // The definition is never freed, because CPython refers to it until the process ends.
-  // clang-format off
-  auto* const definition = new PyModuleDef{PyModuleDef_HEAD_INIT, name, nullptr, -1,
-                                           const_cast<PyMethodDef*>(functions), nullptr, nullptr, nullptr, nullptr};
-  // clang-format on
+  constexpr PyModuleDef_Base head = PyModuleDef_HEAD_INIT;
+  auto* const definition = new PyModuleDef{head,    name,    nullptr, -1,     const_cast<PyMethodDef*>(functions),
+                                           nullptr, nullptr, nullptr, nullptr};
   const reference package(PyImport_ImportModule("millrace.loader"));
   reference module(package ? PyModule_Create(definition) : nullptr);
   if (!module || !add_column_type(module.get())) return nullptr;
