@@ -7,16 +7,17 @@
 #include <millrace/base/crc32c.hpp>
 #include <millrace/base/format.hpp>
 #include <millrace/device/slot_memory.hpp>
+#include <millrace/io/file/unique_fd.hpp>
 #include <millrace/report/verdict/limits.hpp>
 #include <millrace/simd/stream_copy.hpp>
 
 #include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cstring>
+#include <memory>
+#include <utility>
 
 namespace millrace { inline namespace MILLRACE_ABI {
 
@@ -66,88 +67,57 @@ MILLRACE_INLINE std::optional<feeder_gain> feeder_gain_of(const flow_statistics&
 
 namespace detail {
 
-/// A TCP connection of this process to itself.
-class loopback_connection {
- public:
-  loopback_connection() {
-    const int listener = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    if (listener < 0) return;
-    sockaddr_in at{};
-    at.sin_family = AF_INET;
-    at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    socklen_t size = sizeof at;
-    auto* const address = reinterpret_cast<sockaddr*>(&at);
-    if (::bind(listener, address, size) == 0 && ::listen(listener, 1) == 0 &&
-        ::getsockname(listener, address, &size) == 0) {
-      sender_ = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-      if (sender_ >= 0 && ::connect(sender_, address, size) == 0) receiver_ = ::accept(listener, nullptr, nullptr);
-      const int on = 1;
-      ::setsockopt(sender_, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
-      const timeval limit{.tv_sec = 1, .tv_usec = 0};
-      ::setsockopt(receiver_, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
-    }
-    ::close(listener);
-  }
-  loopback_connection(const loopback_connection&) = delete;
-  loopback_connection& operator=(const loopback_connection&) = delete;
-  ~loopback_connection() {
-    if (sender_ >= 0) ::close(sender_);
-    if (receiver_ >= 0) ::close(receiver_);
-  }
-
-  explicit operator bool() const noexcept { return receiver_ >= 0; }
-  /// Sends without waiting; returns the number of bytes, or -1.
-  ssize_t send(const std::byte* data, std::size_t bytes) noexcept {
-    return ::send(sender_, data, bytes, MSG_DONTWAIT | MSG_NOSIGNAL);
-  }
-  /// Receives; waits for at most a second. Returns the number of bytes, or -1.
-  ssize_t receive(std::byte* to, std::size_t bytes) noexcept { return ::recv(receiver_, to, bytes, 0); }
-
- private:
-  int sender_ = -1, receiver_ = -1;
-};
-
-/// Memory of a slot, with resident pages.
-struct filled_slot {
-  explicit filled_slot(std::size_t bytes) : data(static_cast<std::byte*>(allocate_slot(bytes))) {
-    std::memset(data, 0, bytes);
-  }
-  filled_slot(const filled_slot&) = delete;
-  filled_slot& operator=(const filled_slot&) = delete;
-  ~filled_slot() { free_slot(data); }
-
-  std::byte* const data;
-};
+/// Returns both ends of a TCP connection over the loopback interface, or no files.
+MILLRACE_INLINE std::pair<unique_fd, unique_fd> loopback_connection() {
+  unique_fd listener(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  unique_fd sender(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  sockaddr_in at{};
+  at.sin_family = AF_INET;
+  at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t size = sizeof at;
+  auto* const address = reinterpret_cast<sockaddr*>(&at);
+  if (::bind(listener.get(), address, size) != 0 || ::listen(listener.get(), 1) != 0 ||
+      ::getsockname(listener.get(), address, &size) != 0 || ::connect(sender.get(), address, size) != 0)
+    return {};
+  unique_fd receiver(::accept(listener.get(), nullptr, nullptr));
+  const timeval limit{.tv_sec = 1, .tv_usec = 0};
+  ::setsockopt(receiver.get(), SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
+  return {std::move(sender), std::move(receiver)};
+}
 
 }   // namespace detail
 
 MILLRACE_INLINE double measure_receiving() {
-  detail::loopback_connection connection;
-  if (!connection) return 0;
+  const auto [sender, receiver] = detail::loopback_connection();
+  if (!receiver) return 0;
   constexpr std::size_t piece_bytes = 64 << 10, row_bytes = 128 << 10, request_bytes = 2 << 20, all_bytes = 16 << 20;
   // The memory is that of a run: slots are larger than the caches of a core, and have huge pages.
-  const detail::filled_slot piece(piece_bytes), row(row_bytes), slots(all_bytes);
+  const auto memory = [](std::size_t bytes) {
+    std::unique_ptr<std::byte, void (*)(void*)> slot(static_cast<std::byte*>(detail::allocate_slot(bytes)),
+                                                     [](void* of) { detail::free_slot(of); });
+    std::memset(slot.get(), 0, bytes);
+    return slot;
+  };
+  const auto piece = memory(piece_bytes), row = memory(row_bytes), slots = memory(all_bytes);
   std::int64_t spent_ns = 0;
   for (std::size_t received = 0; received < all_bytes;) {
     std::size_t sent = 0;
-    const std::size_t most = std::min(request_bytes, all_bytes - received);
-    while (sent < most) {
-      const ssize_t n = connection.send(piece.data, std::min(piece_bytes, most - sent));
-      if (n <= 0) break;
-      sent += static_cast<std::size_t>(n);
-    }
+    for (ssize_t n = 1; n > 0 && sent < request_bytes; sent += static_cast<std::size_t>(std::max<ssize_t>(n, 0)))
+      n = ::send(sender.get(), piece.get(), piece_bytes, MSG_DONTWAIT | MSG_NOSIGNAL);
+    sent = std::min(sent, all_bytes - received);   // the last bytes are not received
     if (sent == 0) return 0;
     const std::int64_t start = detail::read_clock_ns(CLOCK_THREAD_CPUTIME_ID);
     std::size_t filled = 0;   // bytes of the row
     for (const std::size_t end = received + sent; received < end;) {
-      const ssize_t n = connection.receive(piece.data, std::min({piece_bytes, row_bytes - filled, end - received}));
+      const ssize_t n = ::recv(receiver.get(), piece.get(), std::min({piece_bytes, row_bytes - filled, end - received}),
+                               0);
       if (n <= 0) return 0;
-      std::memcpy(row.data + filled, piece.data, static_cast<std::size_t>(n));
+      std::memcpy(row.get() + filled, piece.get(), static_cast<std::size_t>(n));
       filled += static_cast<std::size_t>(n), received += static_cast<std::size_t>(n);
       if (filled < row_bytes && received < end) continue;
-      const std::uint32_t sum = crc32c({row.data, filled});
-      detail::stream_copy(slots.data + received - filled, row.data, filled);
-      std::memcpy(slots.data, &sum, sizeof sum);   // without a use, the compiler could omit the checksum
+      const std::uint32_t sum = crc32c({row.get(), filled});
+      detail::stream_copy(slots.get() + received - filled, row.get(), filled);
+      std::memcpy(slots.get(), &sum, sizeof sum);   // without a use, the compiler could omit the checksum
       filled = 0;
     }
     spent_ns += detail::read_clock_ns(CLOCK_THREAD_CPUTIME_ID) - start;
