@@ -12,7 +12,6 @@
 #error "millrace/compiled/remote.hpp is for programs that are compiled with -DMILLRACE_COMPILED"
 #endif
 
-#include <millrace/adapt/feeders/impl/feeder_attempt.inl>
 #include <millrace/adapt/feeders/impl/feeder_client.inl>
 #include <millrace/adapt/remote/store/impl/curl_fetch.inl>
 #include <millrace/adapt/remote/store/impl/curl_transfers.inl>

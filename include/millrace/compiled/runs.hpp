@@ -110,8 +110,6 @@
 #include <millrace/train/impl/row.inl>
 #include <millrace/train/impl/status_line.inl>
 #include <millrace/train/impl/tensorboard.inl>
-#include <millrace/adapt/feeders/impl/feeder_hosts.inl>
-#include <millrace/adapt/feeders/impl/row_protocol.inl>
 #include <millrace/adapt/feeders/impl/row_storage.inl>
 #ifdef MILLRACE_CUDA
 #include <millrace/device/impl/cuda.inl>

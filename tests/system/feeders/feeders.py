@@ -209,7 +209,8 @@ def check_hostile(report, program, expected, batches):
         report.add("feeders were killed and answers damaged", None if kills > 0 and damaged > 0 else messages)
         report.add("a feeder of another seed is refused with both texts", None if (
             'seed=8' in messages and 'seed=7' in messages) else messages)
-        report.add("an old server is refused", None if "refuses the run" in messages else messages)
+        report.add("an old server is refused", None if (
+            'got "protocol=0", expected "protocol=1"' in messages) else messages)
 
 
 def check_resumed(report, program, expected, count):

@@ -32,7 +32,8 @@ struct expected_answer {
 };
 
 expected_answer slowly(const std::string& method, const std::string& path, const std::string& authorization) {
-  static const std::regex hello("/v1/[^/]*/hello"), rows("/v1/[^/]*/rows/(\\d+)/(\\d+)-(\\d+)-(\\d+)");
+  static const std::regex hello("/v1/[^/]*/hello"), number("0|[1-9]\\d*"),
+      rows("/v1/[^/]*/rows/(\\d+)/(\\d+)-(\\d+)-(\\d+)");
   if (method != "GET") return {405};
   if (path == "/healthz") return {200};
   if (authorization != "Bearer " + token) return {401};
@@ -43,6 +44,8 @@ expected_answer slowly(const std::string& method, const std::string& path, const
   if (std::regex_match(path, hello)) return {200};
   constexpr std::uint64_t all = ~std::uint64_t{0};
   if (!std::regex_match(path, part, rows)) return {400};
+  for (std::size_t i = 1; i < part.size(); ++i)   // leading zeros are refused
+    if (!std::regex_match(part[i].str(), number)) return {400};
   const auto epoch = at_most(part[1], all), first = at_most(part[2], all), count = at_most(part[3], all),
              step = at_most(part[4], all);
   if (!epoch || !first || !count || !step) return {400};

@@ -159,7 +159,7 @@ TEST_CASE("a server sends rows, its identity and metrics, and refuses other runs
   const auto rows = maker_of(numbered_flow(100), {.on_damage = {.policy = mr::damage::mask, .at_most_share = 1}}, 3);
   mr::detail::feeder_server server(*rows, {.listen = "127.0.0.1:0", .token = "se+cret"}, 3);
   const std::string& address = server.address();
-  const std::string hello = mr::detail::hello_text(mr::detail::identity_of(rows->run()));
+  const std::string hello = mr::detail::hello_text(rows->run());
   const std::string run = mr::detail::run_id(hello);
   const auto ranges = [&](const mr::row_range& range) {
     return get(address, mr::detail::rows_path(run, range), "se+cret");
@@ -207,7 +207,7 @@ TEST_CASE("a busy server refuses requests, and completes the others after the en
   gate door;
   const auto rows = maker_of(wide_flow(door), {}, 2);
   mr::detail::feeder_server server(*rows, {.listen = "127.0.0.1:0", .max_requests = 3}, 2);
-  const std::string run = mr::detail::run_id(mr::detail::hello_text(mr::detail::identity_of(rows->run())));
+  const std::string run = mr::detail::run_id(mr::detail::hello_text(rows->run()));
   const auto rows_at = [&](std::uint64_t first) {
     return get(server.address(), mr::detail::rows_path(run, {.first = first, .count = 4}));
   };
@@ -240,7 +240,7 @@ TEST_CASE("a rank has a share of the requests, although another rank occupies al
   gate door;
   const auto rows = maker_of(wide_flow(door), {.world = mr::world{.size = 2}}, 3);
   mr::detail::feeder_server server(*rows, {.listen = "127.0.0.1:0", .max_requests = 4}, 3);
-  const std::string run = mr::detail::run_id(mr::detail::hello_text(mr::detail::identity_of(rows->run())));
+  const std::string run = mr::detail::run_id(mr::detail::hello_text(rows->run()));
   const auto rows_of = [&](std::size_t rank, std::uint64_t first) {
     return get(server.address(), mr::detail::rows_path(run, {.first = 2 * first + rank, .count = 2, .step = 2}));
   };
@@ -273,7 +273,7 @@ TEST_CASE("slow and silent clients do not block others, and lose their connectio
   const auto rows = maker_of(wide_flow(door), {}, 2);
   mr::detail::feeder_server server(*rows, {.listen = "127.0.0.1:0", .max_requests = 3,
                                            .patience = std::chrono::seconds(1)}, 2);
-  const std::string run = mr::detail::run_id(mr::detail::hello_text(mr::detail::identity_of(rows->run())));
+  const std::string run = mr::detail::run_id(mr::detail::hello_text(rows->run()));
   const std::string path = mr::detail::rows_path(run, {.count = 64});
   std::vector<std::unique_ptr<client>> silent;
   for (int i = 0; i < 100; ++i) silent.push_back(std::make_unique<client>(server.address()));
@@ -308,7 +308,7 @@ TEST_CASE("garbage and clients that leave do not harm a server") {
   const auto rows = maker_of(wide_flow(door), {}, 2);
   mr::detail::feeder_server server(*rows, {.listen = "127.0.0.1:0", .max_requests = 2,
                                            .patience = std::chrono::seconds(1)}, 2);
-  const std::string run = mr::detail::run_id(mr::detail::hello_text(mr::detail::identity_of(rows->run())));
+  const std::string run = mr::detail::run_id(mr::detail::hello_text(rows->run()));
   const std::string request = http_text(mr::detail::rows_path(run, {.count = 64}));
   mr::rng random({.seed = 1});
   for (int trial = 0; trial < 200; ++trial) {

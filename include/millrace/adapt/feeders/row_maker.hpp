@@ -125,36 +125,23 @@ class flow_rows final : public row_maker {
   std::size_t compute(std::span<const ordered_sample> samples, std::size_t worker,
                       std::vector<std::byte>& body) override {
     reader from = reader_of(samples);
-    place& here = places_[worker];
     std::size_t missing = 0;
-    for (std::size_t done = 0; done < samples.size(); done += together) {
-      const std::size_t count = std::min(together, samples.size() - done);
-      std::optional<item> items[together];
-      for (std::size_t i = 0; i < count; ++i) try {
-          error_location origin;
-          std::size_t map = 0;
-          items[i] = item_of(from, here.memory, origin, map);
-          columns_.check_shapes(*items[i]);
-        } catch (...) {
-          items[i].reset();
-        }
-      render({items, count}, here);
-      for (std::size_t i = 0; i < count; ++i) {
-        if (!items[i]) {
-          append_missing_row(body);
-          ++missing;
-          continue;
-        }
-        here.row.clear();
-        columns_.append_row(here.slot.data(), i, here.row);
-        append_row(body, here.row);
+    while (!samples.empty()) {
+      const auto group = samples.first(std::min(together, samples.size()));
+      samples = samples.subspan(group.size());
+      if (append_rows(from, group.size(), places_[worker], body)) continue;
+      if (group.size() > 1) {   // at least one sample has an error
+        for (const ordered_sample& s : group) missing += compute({&s, 1}, worker, body);
+      } else {
+        append_missing_row(body);
+        ++missing;
       }
     }
     return missing;
   }
 
  private:
-  static constexpr std::size_t rendering = ~std::size_t{0};
+  static constexpr std::uint64_t max_damaged = 1'000;   // samples without shapes
 
   /// The memory of a worker.
   struct alignas(64) place {
@@ -172,7 +159,7 @@ class flow_rows final : public row_maker {
         planned_(plan(facts, options, notices)),
         maps_(maps_before_batch<input, input>(flow.seed, stage_list<>{}, skip_planned_stages(std::move(flow.stages)))),
         places_(workers) {
-    learn_shapes(damage_rule_for(facts, options), facts.rows);
+    learn_shapes(facts.rows);
     run_.order = planned_->order_text();
     run_.max_row_bytes = columns_.max_row_bytes();
     for (place& p : places_) p.slot.resize(columns_.batch_bytes());
@@ -186,69 +173,65 @@ class flow_rows final : public row_maker {
     return owner<planned>(static_cast<planned*>(run.release()));
   }
 
-  /// Fixes the shapes as run_core::learn_shapes() does.
-  void learn_shapes(const damage_rule& damaged, std::size_t rows) {
-    std::uint64_t count = 0;
-    for (std::uint64_t position = 0;; ++position) {
-      const auto samples = samples_of({.first = position, .count = 1});
-      reader from = reader_of(samples);
-      error_location origin;
-      std::size_t map = 0;
-      try {
-        const item first = item_of(from, places_.front().memory, origin, map);
-        map = rendering;
+  /// Fixes the shapes by the first good sample, as run_core::learn_shapes() does. If the trainer does not tolerate the
+  /// damage of earlier samples, it ends.
+  void learn_shapes(std::size_t rows) {
+    for (std::uint64_t position = 0;; ++position) try {
+        const auto samples = samples_of({.first = position, .count = 1});
+        reader from = reader_of(samples);
+        const item first = item_of(from, places_.front().memory);
         layout described;
         described.fix_shapes(first, rows);
         run_.columns = described.describe();
         columns_.fix_shapes(first, together);
         return;
+      } catch (const setup_error&) {
+        throw;
       } catch (...) {
-        const std::exception_ptr error = located_by([&] {
-          origin.stage = map == rendering ? "batch" : map_name(map);
-          origin.position = position;
-          return origin;
-        });
-        if (!damaged.tolerates_damage() || (map > 0 && !damaged.accepts(error))) std::rethrow_exception(error);
-        damaged.add_early(count, error, position + 1 == planned_->plan().positions());
+        if (position == max_damaged || position + 1 == planned_->plan().positions()) throw;
       }
-    }
   }
 
   reader reader_of(std::span<const ordered_sample> samples) const {
     return {planned_->data(), planned_->plan().positions(), {samples.begin(), samples.end()}};
   }
 
-  item item_of(reader& from, scratch& memory, error_location& origin, std::size_t& map) const {
+  item item_of(reader& from, scratch& memory) const {
     sample<input> s;
     try {
       s.item = from.next();
     } catch (...) {
-      origin = from.failed();
       from.skip();
       throw;
     }
     from.stamp(s);
     s.keep_origin();
-    origin = s.origin.where();
+    std::size_t map = 0;
     return maps_(std::move(*s.item), {.epoch = s.pass, .sample = s.id}, memory, map);
   }
 
-  /// Renders the items together. If one of them fails, renders each item separately, and resets those that fail.
-  void render(std::span<std::optional<item>> items, place& here) const {
+  /// Appends the rows of the next `count` samples, rendered together. Returns false if one of them has an error.
+  bool append_rows(reader& from, std::size_t count, place& here, std::vector<std::byte>& body) const {
+    std::vector<item> items;
+    items.reserve(count);
+    for (std::size_t i = 0; i < count; ++i) try {
+        items.push_back(item_of(from, here.memory));
+      } catch (...) {}   // the other samples are read, too
+    if (items.size() < count) return false;
     const item* all[together];
-    for (std::size_t i = 0; i < items.size(); ++i) all[i] = items[i] ? &*items[i] : nullptr;
-    const auto render_rows = [&](std::size_t first, std::size_t rows) {
-      if (std::find(all + first, all + first + rows, nullptr) != all + first + rows) return false;
-      try {
-        columns_.render({all + first, rows}, here.slot.data(), first, here.memory);
-      } catch (...) {
-        return false;
-      }
-      return true;
-    };
-    if (render_rows(0, items.size())) return;
-    for (std::size_t i = 0; i < items.size(); ++i)
-      if (!render_rows(i, 1)) items[i].reset();
+    for (std::size_t i = 0; i < count; ++i) all[i] = &items[i];
+    try {
+      for (const item& each : items) columns_.check_shapes(each);
+      columns_.render({all, count}, here.slot.data(), 0, here.memory);
+    } catch (...) {
+      return false;
+    }
+    for (std::size_t i = 0; i < count; ++i) {
+      here.row.clear();
+      columns_.append_row(here.slot.data(), i, here.row);
+      append_row(body, here.row);
+    }
+    return true;
   }
 
   /// Returns whether a cursor reaches any position at the same cost, because it contains the permutation of a pass.

@@ -1,15 +1,15 @@
 // The texts and bytes that a trainer and a feeder exchange. These functions do not depend on HTTP.
 //
-//   const std::string mine = mr::detail::hello_text(identity);                  // of the trainer
-//   mr::detail::check_hello({.mine = mine, .theirs = answer, .feeder = "node7:8717"});   // setup_error with both texts
+//   const std::string mine = mr::detail::hello_text(run);                       // of the trainer
+//   mr::detail::difference_of({.mine = mine, .theirs = answer, .feeder = "node7:8717"});   // "" if the runs are equal
 //   const std::string path = mr::detail::rows_path(mr::detail::run_id(mine), range);     // /v1/8f0c.../rows/3/640-64-1
 //   mr::detail::feeder_row_decoder rows({.rows = 64, .max_row_bytes = 150'528});
 //   rows.add(piece, [&](const mr::detail::row_answer& a) { slots.put(a.row, a.bytes, a.crc); });   // for each piece
 //   rows.finish();                                                              // data_error if rows are missing
 //
-// Two programs compute the same rows only if their identities are equal: texts of lines `name=value`, in the order of
-// run_identity. RUN, the run id, is the hash of the trainer's text, so that a cache in front of the feeders never
-// serves the rows of another run. A token is in the header Authorization: Bearer.
+// Two programs compute the same rows only if their texts are equal. RUN, the run id, is the hash of the trainer's text,
+// so that a cache in front of the feeders never serves the rows of another run. A token is in the header
+// Authorization: Bearer.
 //
 //   GET /v1/RUN/hello                          200: the text of the feeder
 //   GET /v1/RUN/rows/EPOCH/FIRST-COUNT-STEP    200: a body
@@ -20,13 +20,21 @@
 // A body consists of rows in the order of the request. Each row begins with a header of 8 bytes, little-endian: the
 // number of bytes that follow (u32), and their CRC-32C (u32). If the feeder cannot compute the row, because its sample
 // is damaged, this number is 2^32 - 1, and no bytes follow. The trainer then computes the row, and reports the damage.
-// Errors: setup_error for another run; data_error for a body or a path that is not valid. Untrusted input is safe: no
-// size is used before it has been checked against the handshake.
-// Threads: pure functions; a decoder is not synchronized. Cost: a copy of each row that arrives in several pieces.
+// Errors: data_error for an invalid body. Input is untrusted: no size is used before it
+// has been checked against the handshake. Threads: pure functions; a decoder is not synchronized. Cost: a copy.
 #pragma once
 
 #include <millrace/adapt/feeders/row_storage.hpp>
+#include <millrace/base/crc32c.hpp>
+#include <millrace/base/digest.hpp>
+#include <millrace/base/error.hpp>
+#include <millrace/base/hex.hpp>
+#include <millrace/base/text.hpp>
 
+#include <elf.h>
+#include <link.h>
+
+#include <cstring>
 #include <functional>
 #include <optional>
 #include <string_view>
@@ -34,36 +42,66 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// The facts that determine the bytes of rows.
-struct run_identity {
-  std::string library{};   ///< version and mode of Millrace
-  std::string program{};   ///< build id of the program, or of the shared library that contains the flow
-  row_run run{};
-};
+/// The bytes of the program or of the shared library that contains this code. The linker defines this symbol.
+extern "C" __attribute__((visibility("hidden"))) const char __ehdr_start[];
 
-/// Returns the identity of this program and of `run`.
-run_identity identity_of(row_run run);
+/// Returns the build id that the linker stored in these bytes, as hexadecimal digits; empty if there is none.
+inline std::string build_id() {
+  std::string id;
+  const auto& file = *reinterpret_cast<const ElfW(Ehdr)*>(__ehdr_start);
+  for (const auto& h : std::span(reinterpret_cast<const ElfW(Phdr)*>(__ehdr_start + file.e_phoff), file.e_phnum))
+    for (std::size_t at = h.p_offset; h.p_type == PT_NOTE && at + sizeof(ElfW(Nhdr)) < h.p_offset + h.p_filesz;) {
+      const auto& note = *reinterpret_cast<const ElfW(Nhdr)*>(__ehdr_start + at);
+      at += sizeof note + (note.n_namesz + 3) / 4 * 4;
+      if (note.n_type == NT_GNU_BUILD_ID && note.n_namesz == 4)
+        for (std::size_t b = 0; b < note.n_descsz; ++b) id += hex(static_cast<unsigned char>(__ehdr_start[at + b]), 2);
+      at += (note.n_descsz + 3) / 4 * 4;
+    }
+  return id;
+}
 
-/// Returns the identity as a text.
-std::string hello_text(const run_identity& of);
-/// Returns the hash of an identity, as 16 hexadecimal digits.
-std::string run_id(std::string_view hello);
+/// Returns the facts that determine the bytes of rows, as lines `name=value`.
+inline std::string hello_text(const row_run& run) {
+  const auto number = [](auto value) { return std::to_string(value); };
+  return "protocol=1\nlibrary=millrace " + number(MILLRACE_VERSION_MAJOR) + "." + number(MILLRACE_VERSION_MINOR) + "." +
+         number(MILLRACE_VERSION_PATCH) + "\nprogram=" + build_id() + "\norder=" + run.order +
+         "\ncolumns=" + run.columns + "\nmax_row_bytes=" + number(run.max_row_bytes) + "\n";
+}
+/// Returns the hash of such a text, as 16 hexadecimal digits.
+inline std::string run_id(std::string_view hello) { return hex(digest_bytes(bytes_of(hello)), 16); }
 
 /// The texts of both sides of a handshake.
 struct hello_texts {
   std::string_view mine{}, theirs{};
   std::string_view feeder{};   ///< address of the feeder, for errors
 };
-/// Throws setup_error if the identities differ. The message contains each different line of both texts. Throws
-/// data_error if the text of the feeder is not an identity.
-void check_hello(const hello_texts& of);
+/// Returns a sentence with the lines that differ, and the remedy; empty if the texts are equal.
+inline std::string difference_of(const hello_texts& of) {
+  if (of.mine == of.theirs) return {};
+  std::string lines;
+  const auto next_line = [](std::string_view& text) {
+    const std::string_view line = text.substr(0, text.find('\n'));
+    text.remove_prefix(std::min(line.size() + 1, text.size()));
+    return line;
+  };
+  for (std::string_view mine = of.mine, theirs = of.theirs; !mine.empty();) {
+    const std::string_view expected = next_line(mine), got = next_line(theirs);
+    if (got != expected) lines += "got \"" + printable(got) + "\", expected \"" + printable(expected) + "\"; ";
+  }
+  return "the feeder " + printable(of.feeder, 300) + " computes the rows of another run: " + lines +
+         "all lines must be equal. Start the same program with the same flow and the same shards on all machines, and "
+         "check that the port is that of a program that calls feed_rows()";
+}
 
 /// The header of an answer that states how many rows the feeder computes at the same time for a rank.
 inline constexpr const char* workers_header = "Millrace-Workers";
 /// Returns the path of a request for the text of a feeder.
-std::string hello_path(std::string_view run);
+inline std::string hello_path(std::string_view run) { return "/v1/" + std::string(run) + "/hello"; }
 /// Returns the path of a request for rows.
-std::string rows_path(std::string_view run, const row_range& range);
+inline std::string rows_path(std::string_view run, const row_range& range) {
+  return "/v1/" + std::string(run) + "/rows/" + std::to_string(range.epoch) + "/" + std::to_string(range.first) + "-" +
+         std::to_string(range.count) + "-" + std::to_string(range.step);
+}
 /// The settings of a feeder on which its answers depend.
 struct feeder_rules {
   std::string token{};   ///< if empty, no token is needed
@@ -72,9 +110,33 @@ struct feeder_rules {
   std::size_t max_rows = 64;
 };
 /// Returns the range of a path; empty if the path is not valid, or for another run.
-std::optional<row_range> parse_rows_path(std::string_view path, const feeder_rules& rules);
+inline std::optional<row_range> parse_rows_path(std::string_view path, const feeder_rules& rules) {
+  std::uint64_t numbers[4]{};
+  std::size_t at = std::strlen("/v1/") + rules.run.size() + std::strlen("/rows/");
+  for (std::uint64_t& number : numbers) {
+    const std::string_view rest = path.substr(std::min(at, path.size()));
+    const std::string_view digits = rest.substr(0, rest.find_first_not_of("0123456789"));
+    number = decimal_number(digits).value_or(0);
+    at += digits.size() + 1;
+  }
+  const row_range range{.epoch = numbers[0], .first = numbers[1], .count = numbers[2], .step = numbers[3]};
+  const bool is_valid = range.first <= std::uint64_t{1} << 62 && range.count >= 1 && range.count <= rules.max_rows &&
+                        range.step >= 1 && range.step <= 1 << 20 && path == rows_path(rules.run, range);
+  return is_valid ? std::optional(range) : std::nullopt;
+}
+
 /// Returns whether a text can be a token: whether it consists of printable ASCII characters without spaces.
-bool is_token(std::string_view text) noexcept;
+inline bool is_token(std::string_view text) noexcept {
+  return std::all_of(text.begin(), text.end(), [](char c) { return c > ' ' && c <= '~'; });
+}
+/// Returns whether the header contains the token. The time does not depend on the first difference.
+inline bool has_token(std::string_view authorization, const std::string& token) {
+  const std::string expected = "Bearer " + token;
+  int difference = authorization.size() == expected.size() ? 0 : 1;
+  for (std::size_t i = 0; i < expected.size(); ++i)
+    difference |= (i < authorization.size() ? authorization[i] : '\0') ^ expected[i];
+  return difference == 0;
+}
 
 /// The parts of a request on which its answer depends.
 struct feeder_request {
@@ -93,9 +155,42 @@ struct feeder_decision {
   row_range range{};
 };
 
-/// Returns the answer to a request. Requests are untrusted: a request cannot name a file, and the texts of refusals are
-/// safe to print. The time to compare a token does not depend on the first wrong character.
-feeder_decision decide(const feeder_request& request, const feeder_rules& rules);
+/// Returns the answer to a request. A request cannot name a file. The texts of refusals are safe to print.
+inline feeder_decision decide(const feeder_request& request, const feeder_rules& rules) {
+  const auto refuse = [](unsigned status, const std::string& text) {
+    return feeder_decision{.status = status, .text = text + "\n"};
+  };
+  if (request.method != "GET") return refuse(405, "got another method, expected GET");
+  if (request.has_body) return refuse(413, "got a body, expected none");
+  if (request.path == "/healthz") return {.action = feeder_action::health};
+  if (!rules.token.empty() && !has_token(request.authorization, rules.token))
+    return refuse(401, "the token is wrong or missing: expected the header Authorization: Bearer TOKEN");
+  if (request.path == "/metrics") return {.action = feeder_action::metrics};
+  if (request.path == hello_path(rules.run)) return {.text = rules.hello};
+  if (const auto range = parse_rows_path(request.path, rules)) return {.action = feeder_action::rows, .range = *range};
+  const bool is_versioned = request.path.starts_with("/v1/");
+  if (is_versioned && request.path.substr(4, request.path.find('/', 4) - 4) != rules.run)
+    return {.status = 409, .text = rules.hello};
+  return refuse(is_versioned ? 400 : 404,
+                "got \"" + printable(request.path, 200) + "\", expected /metrics, /healthz, /v1/RUN/hello, or " +
+                    "/v1/RUN/rows/EPOCH/FIRST-COUNT-STEP with 1 to " + std::to_string(rules.max_rows) +
+                    " rows, positions up to 2^62 and 1 to 2^20 ranks");
+}
+
+/// The size in the header of a row that a feeder cannot compute.
+inline constexpr std::uint32_t missing_row = 0xffffffff;
+/// Appends the header of a row to a body.
+inline void append_header(std::vector<std::byte>& body, std::uint32_t size, std::uint32_t crc) {
+  for (const std::uint32_t number : {size, crc})
+    for (int shift = 0; shift < 32; shift += 8) body.push_back(static_cast<std::byte>(number >> shift));
+}
+/// Appends a row to a body.
+inline void append_row(std::vector<std::byte>& body, std::span<const std::byte> row) {
+  append_header(body, static_cast<std::uint32_t>(row.size()), crc32c(row));
+  body.insert(body.end(), row.begin(), row.end());
+}
+/// Appends the header of a row that the feeder cannot compute.
+inline void append_missing_row(std::vector<std::byte>& body) { append_header(body, missing_row, 0); }
 
 /// A computed row in a body.
 struct row_answer {
@@ -104,13 +199,8 @@ struct row_answer {
   std::uint32_t crc = 0;
 };
 
-/// Appends a row to a body.
-void append_row(std::vector<std::byte>& body, std::span<const std::byte> row);
-/// Appends the header of a row that the feeder cannot compute.
-void append_missing_row(std::vector<std::byte>& body);
-
-/// Unused buffers for rows that arrive in pieces. Decoders share them: the next row uses the last used buffer, which is
-/// in the caches of the core.
+/// Unused buffers for rows. Decoders share them: the next row uses the last used buffer, which is in the caches of the
+/// core.
 using row_buffers = std::vector<std::vector<std::byte>>;
 
 /// Decodes a body that arrives in pieces.
@@ -123,30 +213,58 @@ class feeder_row_decoder {
     row_buffers* buffers = nullptr;   ///< null: none
   };
   explicit feeder_row_decoder(const options& o) : options_(o) {}
-  ~feeder_row_decoder() { release_buffer(); }
-  feeder_row_decoder(const feeder_row_decoder&) = delete;
-  feeder_row_decoder& operator=(const feeder_row_decoder&) = delete;
 
   /// Calls `next` for each computed row that is now complete. The bytes of the row are valid during the call. Throws
   /// data_error for a wrong size, or for more rows than requested.
-  void add(std::span<const std::byte> piece, const std::function<void(const row_answer&)>& next);
+  void add(std::span<const std::byte> piece, const std::function<void(const row_answer&)>& next) {
+    while (!piece.empty()) {
+      if (row_.empty() && options_.buffers && !options_.buffers->empty()) {
+        row_.swap(options_.buffers->back());
+        options_.buffers->pop_back();
+      }
+      const std::size_t bytes = std::min(expected_ - row_.size(), piece.size());
+      row_.reserve(expected_);
+      row_.insert(row_.end(), piece.begin(), piece.begin() + static_cast<std::ptrdiff_t>(bytes));
+      piece = piece.subspan(bytes);
+      if (row_.size() < expected_) return;
+      const std::uint32_t size = number(0);
+      if (expected_ == header_bytes) {
+        if (decoded_ == options_.rows) fail("got another row, expected the end");
+        if (size != missing_row && size > options_.max_row_bytes)
+          fail("got " + std::to_string(size) + " bytes, expected at most " + std::to_string(options_.max_row_bytes));
+        if (size != missing_row && size > 0) {
+          expected_ += size;
+          continue;
+        }
+      }
+      if (size != missing_row) next({decoded_, std::span(row_).subspan(header_bytes), number(4)});
+      ++decoded_;
+      expected_ = header_bytes;
+      row_.clear();
+      if (options_.buffers) options_.buffers->push_back(std::exchange(row_, {}));
+    }
+  }
   /// Throws data_error if rows are missing.
-  void finish() const;
+  void finish() const {
+    if (decoded_ < options_.rows || !row_.empty())
+      fail("got the end of the answer, expected " + std::to_string(options_.rows) + " rows");
+  }
 
  private:
-  void read_header(std::span<const std::byte> header);
-  [[noreturn]] void fail(const std::string& problem) const;
-  void release_buffer() noexcept;
+  std::uint32_t number(std::size_t at) const noexcept {
+    std::uint32_t value = 0;
+    for (std::size_t i = 4; i-- > 0;) value = value << 8 | std::to_integer<std::uint32_t>(row_[at + i]);
+    return value;
+  }
+  [[noreturn]] void fail(const std::string& problem) const {
+    throw data_error("the answer of a feeder is not valid at row " + std::to_string(decoded_) + " of " +
+                         std::to_string(options_.rows) + ": " + problem,
+                     "Check the connection, and use the same version of Millrace on all machines");
+  }
 
   const options options_;
-  std::vector<std::byte> row_;   // the first bytes of a header or of a row whose end has not arrived
+  std::vector<std::byte> row_;   // a header, and the row
   std::size_t expected_ = header_bytes, decoded_ = 0;
-  std::uint32_t crc_ = 0;
-  bool is_header_ = true;   // whether a header follows
 };
 
 }}}   // namespace millrace::detail
-
-#ifndef MILLRACE_COMPILED
-#include <millrace/adapt/feeders/impl/row_protocol.inl>
-#endif

@@ -31,12 +31,6 @@ void example(const std::string& token, const std::shared_ptr<mr::feeder_storage>
 EXAMPLE
 }
 
-// ---- feeder_work.hpp
-void example(mr::detail::row_maker& rows, const mr::row_range& range,
-             void answer(unsigned, const std::vector<std::vector<std::byte>>&)) {
-EXAMPLE
-}
-
 // ---- row_maker.hpp
 template <class Flow>
 void example(Flow flow, const mr::session_options& options, std::size_t workers, mr::detail::notice_outlet& notices,
@@ -45,7 +39,7 @@ EXAMPLE
 }
 
 // ---- row_protocol.hpp
-void example(const mr::detail::run_identity& identity, const std::string& answer, const mr::row_range& range,
+void example(const mr::row_run& run, const std::string& answer, const mr::row_range& range,
              std::span<const std::byte> piece, mr::row_slots& slots) {
 EXAMPLE 1
 }

@@ -75,7 +75,7 @@ struct reference_run {
     const auto probe = std::make_shared<row_probe>();
     expected = run_fed(
         2, probe, [] { return true; }, seed);
-    hello = mr::detail::hello_text(mr::detail::identity_of(probe->run));
+    hello = mr::detail::hello_text(probe->run);
     for (std::size_t b = 0; b < expected.batches.size(); ++b)
       for (std::size_t i = 0; i < expected.batches[b].size(); ++i) {
         const auto [number, draw] = expected.batches[b][i];
@@ -137,7 +137,7 @@ std::uint64_t fed_rows(const mr::feeder_storage& storage) {
 }
 
 mr::feeder_options fast_options(std::vector<std::string> hosts, mr::notice_function notice = mr::quiet) {
-  return {.hosts = std::move(hosts), .stall_limit = std::chrono::milliseconds(300), .notice = std::move(notice)};
+  return {.hosts = std::move(hosts), .answer_limit = std::chrono::milliseconds(500), .notice = std::move(notice)};
 }
 
 }   // namespace
@@ -198,15 +198,15 @@ TEST_CASE("a feeder of another run, another version or another token is reported
   reference.check(run_fed(1, storage, [&] { return notices.texts().size() >= 5 && fed_rows(*storage) > 0; }));
   CHECK(notices.texts().size() == 5);
   CHECK(notices.count("the feeder " + seed.host() +
-                      " (127.0.0.1) computes the rows of another run: order: got \"millrace "
+                      " (127.0.0.1) computes the rows of another run: got \"order=millrace "
                       "version=6 seed=4") == 1);
-  CHECK(notices.count("expected \"millrace version=6 seed=3") == 1);
+  CHECK(notices.count("expected \"order=millrace version=6 seed=3") == 1);
   CHECK(notices.count("the feeder " + old.host() +
-                      " (127.0.0.1) computes the rows of another run: library: got \"old "
+                      " (127.0.0.1) computes the rows of another run: got \"library=old "
                       "millrace") == 1);
   CHECK(notices.count("the feeder " + next.host() +
-                      " (127.0.0.1) computes the rows of another run: protocol: got \"2\", "
-                      "expected \"1\"") == 1);
+                      " (127.0.0.1) computes the rows of another run: got \"protocol=2\", "
+                      "expected \"protocol=1\"") == 1);
   CHECK(notices.count("the feeder " + strict.host() + " (127.0.0.1) refuses the token: got status 401") == 1);
   CHECK(notices.count("the feeder " + page.host() + " (127.0.0.1) answers status 404, expected 200") == 1);
 }
@@ -266,7 +266,7 @@ TEST_CASE("a late request is sent to a second feeder") {
   { settings.port = hostile_feeder(settings).port(); }
   std::unique_ptr<hostile_feeder> fast;   // starts after the request that is late
   auto options = fast_options({slow.host(), "127.0.0.1:" + std::to_string(settings.port)});
-  options.stall_limit = std::chrono::seconds(60);
+  options.answer_limit = std::chrono::seconds(60);
   options.hedge = {.share = 0.5, .least_wait = std::chrono::milliseconds(20)};
   const auto storage = mr::feeders(options);
   reference.check(run_fed(1, storage, [&] {
