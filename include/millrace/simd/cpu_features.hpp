@@ -59,14 +59,18 @@ inline bool cpu_has_crc32c() noexcept {
 #endif
 }
 
+/// Returns whether the CPU has BMI and BMI2, whose shifts and masks of a variable number of bits are single
+/// instructions.
+inline bool cpu_has_bit_manipulation() noexcept { return MILLRACE_CPU_HAS("bmi") && MILLRACE_CPU_HAS("bmi2"); }
+
 /// Returns whether the CPU has BMI, POPCNT and a fast instruction that deposits bits. PDEP requires hundreds of cycles
 /// on Zen 1 and 2. On aarch64, an extension of SVE2 contains such an instruction.
 inline bool cpu_has_fast_deposit() noexcept {
 #ifdef __aarch64__
   return (::getauxval(AT_HWCAP2) & HWCAP2_SVEBITPERM) != 0;
 #elif defined __x86_64__
-  return MILLRACE_CPU_HAS("bmi") && MILLRACE_CPU_HAS("bmi2") && MILLRACE_CPU_HAS("popcnt") &&
-         __builtin_cpu_is("znver1") == 0 && __builtin_cpu_is("znver2") == 0;
+  return cpu_has_bit_manipulation() && MILLRACE_CPU_HAS("popcnt") && __builtin_cpu_is("znver1") == 0 &&
+         __builtin_cpu_is("znver2") == 0;
 #else
   return false;
 #endif

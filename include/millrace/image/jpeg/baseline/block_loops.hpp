@@ -11,6 +11,7 @@
 #pragma once
 
 #include <millrace/image/jpeg/baseline/block_stream.hpp>
+#include <millrace/simd/cpu_features.hpp>
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
@@ -45,7 +46,7 @@ class block_loops {
   static block_loops portable() noexcept { return of<plain_loops<portable_steps>>(); }
   static block_loops best() noexcept {
 #ifdef __x86_64__
-    if (__builtin_cpu_supports("bmi") && __builtin_cpu_supports("bmi2")) return of<bmi2_loops>();
+    if (cpu_has_bit_manipulation()) return of<bmi2_loops>();
 #endif
 #ifdef __aarch64__
     return of<plain_loops<arm_steps>>();

@@ -35,7 +35,7 @@ class jpeg_plane_decoder {
   /// The portable code is correct, but slower than libjpeg-turbo.
   static bool has_fast_code() noexcept {
 #ifdef __x86_64__
-    return __builtin_cpu_supports("bmi2") != 0 && cpu_has_avx2();
+    return cpu_has_bit_manipulation() && cpu_has_avx2();
 #else
     return cpu_has_word_layer();
 #endif

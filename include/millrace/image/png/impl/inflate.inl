@@ -3,6 +3,8 @@
 
 #include <millrace/image/png/inflate.hpp>
 
+#include <millrace/simd/cpu_features.hpp>
+
 #include <algorithm>
 #include <cstring>
 
@@ -204,7 +206,7 @@ MILLRACE_INLINE __attribute__((target("bmi,bmi2"))) inflate_stop inflater::run_l
 
 MILLRACE_INLINE inflate_stop inflater::run_loop() noexcept {
 #ifdef __x86_64__
-  if (__builtin_cpu_supports("bmi2") != 0) return run_loop_by_bmi2();
+  if (cpu_has_bit_manipulation()) return run_loop_by_bmi2();
 #endif
   return inflate_loop::run(state_, codes_);
 }
