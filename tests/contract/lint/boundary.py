@@ -16,9 +16,11 @@ from checks import ROOT, Report
 from signatures import public_names, signatures
 from tree import Tree
 
-# Folders whose headers users never include by name: all that they and their folders declare is in millrace::detail.
+# Folders whose headers users never include by name: all that they and their folders declare is in millrace::detail. The
+# README of the headers marks them with an asterisk.
 PRIVATE = ("simd", "measure/meters", "sync", "order", "work", "read", "image/jpeg/baseline",
-           "image/jpeg/progressive", "image/jpeg/libjpeg", "image/resize", "image/color", "image/warp", "image/render")
+           "image/jpeg/progressive", "image/jpeg/libjpeg", "image/resize", "image/color", "image/warp", "image/render",
+           "adapt/python")
 # The transcoder of repack reads and writes coefficients with the library's wrapper of libjpeg: a second one would copy
 # its limits, its error texts and its rules for longjmp.
 TRANSCODER = "examples/transcode/"
@@ -276,7 +278,13 @@ class Boundary:
                         yield f"include/millrace/{header}: {name} is listed, and not declared in millrace::"
 
     def private_folders(self):
-        """A listed header of a private folder."""
+        """A listed header of a private folder; a folder that the README of the headers marks as private and that is
+        public, or the reverse."""
+        readme = "include/millrace/README.md"
+        rows = re.findall(r"^\| [\w-]+ \| `([\w/]+)`( \*)? \|", self.tree.sources.get(readme, ""), re.MULTILINE)
+        for folder, mark in rows:
+            if bool(mark) != is_private(f"{folder}/"):
+                yield f"{readme}: {folder} is {'public' if mark else 'private'}"
         for table in (self.umbrella, self.opt_in):
             for header in table:
                 if is_private(header):
