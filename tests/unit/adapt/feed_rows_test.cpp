@@ -1,6 +1,6 @@
 // A feeder computes the rows of a session.
 #include "../run/indexed_runs.hpp"
-#include "feeder_rows.hpp"
+#include "feeders/feeder_rows.hpp"
 
 #include <array>
 #include <condition_variable>

@@ -1,5 +1,5 @@
 // Several ranks share a feeder: its windows, and the rows that each rank receives.
-#include "../feeder_rows.hpp"
+#include "feeder_rows.hpp"
 
 #include <millrace/adapt/feeders.hpp>
 #include <millrace/adapt/feeders/feeder_client.hpp>

@@ -1,6 +1,6 @@
 // The server of a feeder: it refuses other runs and tokens, and hostile or slow clients do not harm others.
-#include "../../eventually.hpp"
-#include "../../temporary_folder.hpp"
+#include "../../../eventually.hpp"
+#include "../../../temporary_folder.hpp"
 #include "feeder_rows.hpp"
 
 #include <doctest/doctest.h>

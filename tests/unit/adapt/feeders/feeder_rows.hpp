@@ -1,7 +1,7 @@
 // Shared by the tests of feeders: a flow of numbered rows, and the row_maker of a flow.
 #pragma once
 
-#include "../run/quiet_sessions.hpp"
+#include "../../run/quiet_sessions.hpp"
 
 #include <millrace/adapt/feed_rows.hpp>
 #include <millrace/item/tensor/ragged.hpp>
