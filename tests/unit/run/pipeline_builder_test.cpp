@@ -1,4 +1,6 @@
 // The segments that a list of stages becomes: their kinds and order, workers, limits, seeds, names and budgets.
+#include "../../eventually.hpp"
+
 #include <millrace/item/column/columns.hpp>
 #include <millrace/run/pipeline_builder.hpp>
 #include <millrace/stages/bucket.hpp>
@@ -200,11 +202,21 @@ TEST_CASE("maps that wait have their own threads, as many as the largest request
   const auto works = [](unsigned threads) { return mr::map(next_row, {.threads = threads}); };
   using list = std::vector<std::string>;
   CHECK(pipeline(o, rows(4), works(9)).names() == list{"workers 3"});
+  CHECK(pipeline(o, rows(4), waits(1)).names() == list{"workers 1"});
+  CHECK(pipeline({.workers = 1, .arena = &arena}, rows(4), waits(5)).names() == list{"workers 5"});
   CHECK(pipeline(o, rows(4), waits(2), waits(5), waits(4)).names() == list{"workers 5"});
   CHECK(pipeline(o, rows(4), waits(2), mr::filter(is_even), works(9)).names() == list{"expand 2", "workers 3"});
   CHECK(pipeline(o, rows(4), mr::filter(is_even), waits(2)).names() == list{"expand 3", "workers 2"});
   CHECK(pipeline(o, rows(4), waits(2), mr::shuffle({.window = 2})).names() == list{"map 2", "shuffle 1", "workers 3"});
   CHECK(pipeline(inline_run(), rows(4), waits(5)).names() == list{"workers 1"});   // the caller does all work
+}
+
+TEST_CASE("a stage that runs serially has its own thread if there is a worker") {
+  mr::detail::thread_executor arena(1);
+  pipeline t({.workers = 1, .arena = &arena}, rows(4), mr::take(5));
+  t.in.put({.item = 1, .origin = t.names_of_samples.make("a.tar", "1")});
+  t.in.publish();
+  CHECK(eventually([&] { return t.builder.last().tickets().available() == 1; }));
 }
 
 TEST_CASE("few rows wait after another segment: two batches") {
