@@ -8,12 +8,8 @@ import sys
 
 SPECIAL = re.compile(r"[\\@#<>&%\"]|::(?=~)|--(?=-)|/(?=\*)")
 CODE = re.compile(r"`([^`]+)`")
-# Functions and classes that exist only for compile errors are not part of the reference.
-COMMENT_AND_TEMPLATE = r"(?:^///[^\n]*\n)*(?:^template <[^\n]*\n)?(?:^  requires[^\n]*\n)*"
-DECOYS = [
-    re.compile(COMMENT_AND_TEMPLATE + r"^[^\n/]*\bdetail::(?:broken_\w+|diagnose::)[^\n]*;\n", re.MULTILINE),
-    re.compile(COMMENT_AND_TEMPLATE + r"^[^\n/]*\bdetail::(?:broken_\w+|diagnose::)[^\n;]*\{\n.*?^\};?\n",
-               re.MULTILINE | re.DOTALL)]
+# Declarations that exist only for compile errors, and friends that are not public, are not part of the reference.
+DECOY = re.compile(r"\bdetail::(?:broken_\w+|diagnose::|no_batches\b)|\bunavailable\(|^friend\b.*\bdetail::")
 
 
 def as_doxygen(comment):
@@ -36,6 +32,34 @@ def as_doxygen(comment):
         lines.append("@endcode")
     pieces = re.split(r"(@code.*?@endcode)", "\n".join(lines), flags=re.DOTALL)
     return "".join(piece if piece.startswith("@code") else CODE.sub(r"<code>\1</code>", piece) for piece in pieces)
+
+
+def code_of(line):
+    """A line without the content of strings, without comments and without spaces at its ends."""
+    return re.sub(r"//.*", "", re.sub(r'"[^"]*"', '""', line)).strip()
+
+
+def begins_next_line(line):
+    """Whether the next line belongs to the declaration, or to the comment, that this line begins or continues."""
+    if line.lstrip().startswith("//"):
+        return line.strip() != "// clang-format on"
+    return line.strip() != "" and not line.startswith("#") and not code_of(line).endswith((";", "{", "}", ":"))
+
+
+def without_decoys(body):
+    lines, kept = iter(body.split("\n")), []
+    for line in lines:
+        if not DECOY.search(code_of(line)):
+            kept.append(line)
+            continue
+        while kept and begins_next_line(kept[-1]):
+            kept.pop()
+        depth, code = 0, ""
+        while line is not None:
+            code = code_of(line)
+            depth += len(re.findall(r"[({\[]", code)) - len(re.findall(r"[)}\]]", code))
+            line = None if depth <= 0 and code.endswith((";", "}")) else next(lines, None)
+    return "\n".join(kept)
 
 
 def with_public_names(body):
@@ -70,12 +94,10 @@ Where to begin:
 def filtered(path, text):
     head, mark, body = text.partition("#pragma once")
     comment = as_doxygen([line for line in head.splitlines() if line.startswith("//")])
-    for decoy in DECOYS:
-        body = decoy.sub("", body)
+    body = without_decoys(body)
     body = body.replace(" inline namespace MILLRACE_ABI {", "")
     body = re.sub(r"^\}(\}+  // namespace millrace)", r"\1", body, flags=re.MULTILINE)
     body = re.sub(r"template <[^\n]*>\ninline constexpr bool std::ranges::[^;]*;", "", body)
-    body = re.sub(r'__attribute__\(\(unavailable\((?:"[^"\n]*"\s*)+\)\)\)', "", body)
     # Doxygen misinterprets the body after such a line as an initializer.
     body = re.sub(r"^ +requires [\w:]+\n(?= *\{)", "\n", body, flags=re.MULTILINE)
     body = with_public_names(body)
