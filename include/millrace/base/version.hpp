@@ -85,7 +85,7 @@
 #define MILLRACE_BOTH_SIDES
 #endif
 
-// Inlines parts of kernels in optimized builds. __OPTIMIZE__ must be tested here, because with g++ simd/avx2_begin.inc
+// Inlines parts of kernels in optimized builds. __OPTIMIZE__ must be tested here, because with g++ simd/layer_begin.inc
 // defines it even in builds without optimization.
 #ifdef __OPTIMIZE__
 #define MILLRACE_ALWAYS_INLINE __attribute__((always_inline))

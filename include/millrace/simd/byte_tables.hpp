@@ -3,8 +3,7 @@
 //   const mr::detail::word_layer::shuffled_byte_table table(entries);     // 256 bytes
 //   store(bytes, table.of(load_bytes(bytes)));                            // one result per byte
 //
-// All functions are inlined. Call them only from functions that are compiled for the same instructions (AVX2, AVX-512
-// or NEON). Threads: pure functions; any thread.
+// Callers, threads: see words.hpp.
 #pragma once
 
 #include <millrace/simd/words.hpp>
@@ -12,11 +11,11 @@
 #include <cstddef>
 #include <cstdint>
 
+#if defined __x86_64__ || defined __aarch64__
+
+#include <millrace/simd/layer_begin.inc>
+
 #ifdef __x86_64__
-
-#include <millrace/simd/avx2_begin.inc>
-
-namespace millrace { inline namespace MILLRACE_ABI { namespace detail { namespace avx2 {
 
 /// Returns v << bits in each word.
 template <int bits>
@@ -91,15 +90,7 @@ class byte_members {
   bytes low_, high_;
 };
 
-}}}}   // namespace millrace::detail::avx2
-
-#include <millrace/simd/avx2_end.inc>
-
-#elif defined __aarch64__
-
-#include <millrace/simd/neon_begin.inc>
-
-namespace millrace { inline namespace MILLRACE_ABI { namespace detail { namespace neon {
+#else
 
 class shuffled_byte_table {
  public:
@@ -137,8 +128,8 @@ class byte_members {
   uint8x16x2_t bits_;
 };
 
-}}}}   // namespace millrace::detail::neon
+#endif
 
-#include <millrace/simd/neon_end.inc>
+#include <millrace/simd/layer_end.inc>
 
 #endif

@@ -7,9 +7,8 @@
 //   const floats b = fused(load_floats(pixels + vector_quads), scale, bias);
 //   store_numbers<false>(numbers, a, b);                       // float*, f16* or bf16*
 //
-// A vector has vector_quads numbers. Conversions round as base/half.hpp does, so the bits are the same. All functions
-// are inlined. Call them only from functions that are compiled for the same instructions, AVX2 or NEON.
-// Errors: none. Threads: any; all functions except stores are pure.
+// A vector has vector_quads numbers. Conversions round as base/half.hpp does, so the bits are the same.
+// Callers, threads: see words.hpp. Errors: none.
 #pragma once
 
 #include <millrace/simd/words.hpp>
@@ -19,11 +18,11 @@ struct f16;   // of base/half.hpp, which belongs to a higher layer
 struct bf16;
 }}   // namespace millrace
 
+#if defined __x86_64__ || defined __aarch64__
+
+#include <millrace/simd/layer_begin.inc>
+
 #ifdef __x86_64__
-
-#include <millrace/simd/avx2_begin.inc>
-
-namespace millrace { inline namespace MILLRACE_ABI { namespace detail { namespace avx2 {
 
 /// Whether store_numbers<true>() bypasses the cache. If so, the address must be aligned to vector_bytes.
 inline constexpr bool has_streaming = true;
@@ -36,30 +35,24 @@ MILLRACE_SIMD floats fused(floats a, floats b, floats c) noexcept { return _mm25
 MILLRACE_SIMD floats load_floats(const std::uint8_t* from) noexcept {
   return _mm256_cvtepi32_ps(_mm256_cvtepu8_epi32((__m128i)load_8(from)));
 }
-MILLRACE_SIMD floats load_floats(const float* from) noexcept { return load<floats>(from); }
 MILLRACE_SIMD floats load_floats(const f16* from) noexcept { return _mm256_cvtph_ps((__m128i)load_16(from)); }
 MILLRACE_SIMD floats load_floats(const bf16* from) noexcept {
   return (floats)_mm256_slli_epi32(_mm256_cvtepu16_epi32((__m128i)load_16(from)), 16);
 }
 
 template <bool streams>
-MILLRACE_SIMD void store_vector(void* to, __m256i v) noexcept {
-  if constexpr (streams) _mm256_stream_si256(static_cast<__m256i*>(to), v);
-  else _mm256_storeu_si256(static_cast<__m256i*>(to), v);
+MILLRACE_SIMD void store_vector(void* to, quads v) noexcept {
+  if constexpr (streams) _mm256_stream_si256(static_cast<__m256i*>(to), (__m256i)v);
+  else store(to, v);
 }
 /// Rounds each number to the nearest number of the element type, ties to even. Stores the numbers of `a`, then the
 /// numbers of `b`.
-template <bool streams>
-MILLRACE_SIMD void store_numbers(float* to, floats a, floats b) noexcept {
-  store_vector<streams>(to, (__m256i)a);
-  store_vector<streams>(to + vector_quads, (__m256i)b);
-}
 template <bool streams>
 MILLRACE_SIMD void store_numbers(f16* to, floats a, floats b) noexcept {
   const __m128i low = _mm256_cvtps_ph((__m256)a, _MM_FROUND_TO_NEAREST_INT);
   const __m128i high = _mm256_cvtps_ph((__m256)b, _MM_FROUND_TO_NEAREST_INT);
   if constexpr (streams) {
-    store_vector<true>(to, _mm256_inserti128_si256(_mm256_castsi128_si256(low), high, 1));
+    store_vector<true>(to, (quads)_mm256_inserti128_si256(_mm256_castsi128_si256(low), high, 1));
   } else {
     _mm_storeu_si128((__m128i*)to, low);
     _mm_storeu_si128((__m128i*)to + 1, high);
@@ -73,7 +66,7 @@ template <bool streams>
 MILLRACE_SIMD void store_numbers(bf16* to, floats a, floats b) noexcept {
   // _mm256_packus_epi32() packs within blocks of 128 bits. The permutation restores the order.
   const __m256i crossed = _mm256_packus_epi32(rounded_upper_halves(a), rounded_upper_halves(b));
-  store_vector<streams>(to, _mm256_permute4x64_epi64(crossed, 0xd8));
+  store_vector<streams>(to, (quads)_mm256_permute4x64_epi64(crossed, 0xd8));
 }
 
 /// Loads four pixels into each block of 128 bits. Reads at most four pixels beyond the loaded pixels.
@@ -82,15 +75,7 @@ MILLRACE_SIMD bytes load_pixels(const std::uint8_t* from) noexcept {
   return load_blocks(from, from + 4 * channels);
 }
 
-}}}}   // namespace millrace::detail::avx2
-
-#include <millrace/simd/avx2_end.inc>
-
-#elif defined __aarch64__
-
-#include <millrace/simd/neon_begin.inc>
-
-namespace millrace { inline namespace MILLRACE_ABI { namespace detail { namespace neon {
+#else
 
 inline constexpr bool has_streaming = false;   // no NEON store bypasses the cache
 MILLRACE_SIMD void finish_stores() noexcept {}
@@ -102,7 +87,6 @@ MILLRACE_SIMD floats load_floats(const std::uint8_t* from) noexcept {
   const uint16x8_t wide = vmovl_u8(vreinterpret_u8_u32(vdup_n_u32(four)));
   return vcvtq_f32_u32(vmovl_u16(vget_low_u16(wide)));
 }
-MILLRACE_SIMD floats load_floats(const float* from) noexcept { return load<floats>(from); }
 MILLRACE_SIMD floats load_floats(const f16* from) noexcept {
   return vcvt_f32_f16(vreinterpret_f16_u16(vld1_u16((const std::uint16_t*)from)));
 }
@@ -111,14 +95,12 @@ MILLRACE_SIMD floats load_floats(const bf16* from) noexcept {
 }
 
 template <bool>
-MILLRACE_SIMD void store_numbers(float* to, floats a, floats b) noexcept {
-  store(to, a);
-  store(to + vector_quads, b);
+MILLRACE_SIMD void store_vector(void* to, quads v) noexcept {
+  store(to, v);
 }
 template <bool>
 MILLRACE_SIMD void store_numbers(f16* to, floats a, floats b) noexcept {
-  const auto halves = (words)vcvt_high_f16_f32(vcvt_f16_f32(a), b);
-  store(static_cast<void*>(to), halves);
+  store(static_cast<void*>(to), (words)vcvt_high_f16_f32(vcvt_f16_f32(a), b));
 }
 template <bool>
 MILLRACE_SIMD void store_numbers(bf16* to, floats a, floats b) noexcept {
@@ -134,8 +116,15 @@ MILLRACE_SIMD bytes load_pixels(const std::uint8_t* from) noexcept {
   return load_bytes(from);
 }
 
-}}}}   // namespace millrace::detail::neon
+#endif
 
-#include <millrace/simd/neon_end.inc>
+MILLRACE_SIMD floats load_floats(const float* from) noexcept { return load<floats>(from); }
+template <bool streams>
+MILLRACE_SIMD void store_numbers(float* to, floats a, floats b) noexcept {
+  store_vector<streams>(to, as_quads(a));
+  store_vector<streams>(to + vector_quads, as_quads(b));
+}
+
+#include <millrace/simd/layer_end.inc>
 
 #endif

@@ -1,12 +1,9 @@
 // Operations of the word layers (words.hpp) for the kernels of the resizer: conversions of words to bytes, and loads
-// and stores of pixels. A block is 128 bits of a register.
+// and stores of pixels. Callers, threads: see words.hpp.
 //
 //   const mr::detail::neon::rgb_writer<> writer;                       // avx2::rgb_writer<false, false>
 //   writer.put(red, green, blue, to);                                  // 3 * vector_bytes interleaved bytes
 //   const auto p = mr::detail::neon::load_rgbx(pixels);                // p.r, p.g, p.b
-//
-// All functions are inlined. Call them only from functions that are compiled for the same instructions, AVX2 or NEON.
-// Threads: any; all functions except stores are pure.
 #pragma once
 
 #include <millrace/simd/floats.hpp>
@@ -15,20 +12,25 @@
 #include <cstdint>
 #include <cstring>
 
+#if defined __x86_64__ || defined __aarch64__
+
+#include <millrace/simd/layer_begin.inc>
+
+/// One channel of pixels, as rgb_writer accepts it. The channel is computed in `row_parts` registers of words.
+using row_bytes = bytes;
+inline constexpr std::size_t row_parts = 2;
+/// The first three channels of vector_bytes pixels.
+struct channel_bytes {
+  bytes r, g, b;
+};
+
 #ifdef __x86_64__
-
-#include <millrace/simd/avx2_begin.inc>
-
-namespace millrace { inline namespace MILLRACE_ABI { namespace detail { namespace avx2 {
 
 /// Converts words to bytes, clamped to 0..255. Returns all bytes of `a`, then all bytes of `b`. Moves data between
 /// blocks.
 MILLRACE_SIMD bytes clamped_bytes_in_order(words a, words b) noexcept {
   return (bytes)_mm256_permute4x64_epi64((__m256i)clamped_bytes(a, b), 0xd8);
 }
-/// One channel of pixels, as rgb_writer accepts it. The channel is computed in `row_parts` registers of words.
-using row_bytes = bytes;
-inline constexpr std::size_t row_parts = 2;
 /// Loads vector_words bytes as words.
 MILLRACE_SIMD words load_widened(const std::uint8_t* from) noexcept {
   return (words)_mm256_cvtepu8_epi16(_mm_loadu_si128((const __m128i*)from));
@@ -79,54 +81,32 @@ class rgb_writer {
  public:
   MILLRACE_SIMD rgb_writer() noexcept {
     for (unsigned c = 0; c < 3; ++c) {
-      order_[c] = _mm256_load_si256((const __m256i*)interleaving.order[c]);
-      mask_[c] = _mm256_load_si256((const __m256i*)interleaving.mask[c]);
+      order_[c] = load_bytes(interleaving.order[c]);
+      mask_[c] = load_bytes(interleaving.mask[c]);
     }
   }
 
   MILLRACE_SIMD void put(bytes red, bytes green, bytes blue, std::uint8_t* to) const noexcept {
-    const __m256i r = _mm256_shuffle_epi8((__m256i)red, order_[0]);
-    const __m256i g = _mm256_shuffle_epi8((__m256i)green, order_[1]);
-    const __m256i b = _mm256_shuffle_epi8((__m256i)blue, order_[2]);
-    const __m256i x = select(select(b, g, mask_[1]), r, mask_[0]);
-    const __m256i y = select(select(b, r, mask_[2]), g, mask_[0]);
-    const __m256i z = select(select(r, g, mask_[2]), b, mask_[0]);
-    const auto write = [to](std::size_t i, __m256i v) MILLRACE_ALWAYS_INLINE {
-      auto* const at = (__m256i*)to + i;
-      if constexpr (streams) _mm256_stream_si256(at, v);
-      else _mm256_storeu_si256(at, v);
-    };
-    write(0, _mm256_permute2x128_si256(x, y, 0x20));
-    write(1, _mm256_blend_epi32(z, x, 0xf0));
-    write(2, _mm256_permute2x128_si256(y, z, 0x31));
+    const bytes r = entries_of(red, order_[0]), g = entries_of(green, order_[1]), b = entries_of(blue, order_[2]);
+    const auto x = (__m256i)select(select(b, g, mask_[1]), r, mask_[0]);
+    const auto y = (__m256i)select(select(b, r, mask_[2]), g, mask_[0]);
+    const auto z = (__m256i)select(select(r, g, mask_[2]), b, mask_[0]);
+    store_vector<streams>(to, (quads)_mm256_permute2x128_si256(x, y, 0x20));
+    store_vector<streams>(to + 32, (quads)_mm256_blend_epi32(z, x, 0xf0));
+    store_vector<streams>(to + 64, (quads)_mm256_permute2x128_si256(y, z, 0x31));
   }
 
  private:
   /// Returns `b` where the mask has ones, else `a`.
-  MILLRACE_SIMD static __m256i select(__m256i a, __m256i b, __m256i mask) noexcept {
-    if constexpr (three_way_logic) {
-      asm("vpternlogq $0xca, %2, %1, %0" : "+x"(mask) : "x"(b), "x"(a));
-      return mask;
-    } else {
-      return (__m256i)selected((bytes)a, (bytes)b, (bytes)mask);
-    }
+  MILLRACE_SIMD static bytes select(bytes a, bytes b, bytes mask) noexcept {
+    if constexpr (!three_way_logic) return selected(a, b, mask);
+    asm("vpternlogq $0xca, %2, %1, %0" : "+x"(mask) : "x"(b), "x"(a));
+    return mask;
   }
 
-  __m256i order_[3], mask_[3];
+  bytes order_[3], mask_[3];
 };
 
-/// Calls use(writer) with an rgb_writer that has these template arguments.
-template <class Use>
-MILLRACE_SIMD void with_rgb_writer(bool streams, bool three_way_logic, const Use& use) noexcept {
-  if (!streams) use(rgb_writer<false, false>());
-  else if (three_way_logic) use(rgb_writer<true, true>());
-  else use(rgb_writer<true, false>());
-}
-
-/// The first three channels of vector_bytes pixels.
-struct channel_bytes {
-  bytes r, g, b;
-};
 /// Reads pixels of three bytes.
 class rgb_reader {
  public:
@@ -148,9 +128,9 @@ class rgb_reader {
  private:
   bytes order_[3], mask_[3];
 };
-MILLRACE_SIMD bytes pixels_in_order(octs v) noexcept {
-  const quads q = as_quads(v);
-  return as_bytes(__builtin_shufflevector(q, q, 0, 4, 1, 5, 2, 6, 3, 7));
+/// Returns the quads of both blocks in turn.
+MILLRACE_SIMD bytes by_turns(quads v) noexcept {
+  return as_bytes(__builtin_shufflevector(v, v, 0, 4, 1, 5, 2, 6, 3, 7));
 }
 /// Loads pixels of four bytes.
 MILLRACE_SIMD channel_bytes load_rgbx(const std::uint8_t* from) noexcept {
@@ -160,19 +140,11 @@ MILLRACE_SIMD channel_bytes load_rgbx(const std::uint8_t* from) noexcept {
     part[k] = as_quads(entries_of(load_bytes(from + vector_bytes * k), load_table(by_channel)));
   const octs rg0 = as_octs(low_pairs(part[0], part[1])), rg1 = as_octs(low_pairs(part[2], part[3]));
   const octs b0 = as_octs(high_pairs(part[0], part[1])), b1 = as_octs(high_pairs(part[2], part[3]));
-  return {pixels_in_order(low_pairs(rg0, rg1)), pixels_in_order(high_pairs(rg0, rg1)),
-          pixels_in_order(low_pairs(b0, b1))};
+  return {by_turns(as_quads(low_pairs(rg0, rg1))), by_turns(as_quads(high_pairs(rg0, rg1))),
+          by_turns(as_quads(low_pairs(b0, b1)))};
 }
 
-}}}}   // namespace millrace::detail::avx2
-
-#include <millrace/simd/avx2_end.inc>
-
-#elif defined __aarch64__
-
-#include <millrace/simd/neon_begin.inc>
-
-namespace millrace { inline namespace MILLRACE_ABI { namespace detail { namespace neon {
+#else
 
 MILLRACE_SIMD bytes clamped_bytes_in_order(words a, words b) noexcept { return clamped_bytes(a, b); }
 template <int bits>
@@ -217,8 +189,6 @@ class four_factors {
   int16x4_t of_;
 };
 
-using row_bytes = bytes;
-inline constexpr std::size_t row_parts = 2;
 /// No NEON store bypasses the cache.
 template <bool streams = false, bool three_way_logic = false>
 struct rgb_writer {
@@ -227,14 +197,7 @@ struct rgb_writer {
     vst3q_u8(to, rgb);
   }
 };
-template <class Use>
-MILLRACE_SIMD void with_rgb_writer(bool, bool, const Use& use) noexcept {
-  use(rgb_writer<>());
-}
 
-struct channel_bytes {
-  bytes r, g, b;
-};
 struct rgb_reader {
   MILLRACE_SIMD channel_bytes load(const std::uint8_t* from) const noexcept {
     const uint8x16x3_t p = vld3q_u8(from);
@@ -246,8 +209,17 @@ MILLRACE_SIMD channel_bytes load_rgbx(const std::uint8_t* from) noexcept {
   return {(bytes)p.val[0], (bytes)p.val[1], (bytes)p.val[2]};
 }
 
-}}}}   // namespace millrace::detail::neon
+#endif
 
-#include <millrace/simd/neon_end.inc>
+/// Calls use(writer) with an rgb_writer that has these template arguments.
+template <class Use>
+MILLRACE_SIMD void with_rgb_writer(bool streams, bool three_way_logic, const Use& use) noexcept {
+  if constexpr (!has_streaming) use(rgb_writer<>());
+  else if (!streams) use(rgb_writer<>());
+  else if (three_way_logic) use(rgb_writer<true, true>());
+  else use(rgb_writer<true, false>());
+}
+
+#include <millrace/simd/layer_end.inc>
 
 #endif

@@ -4,9 +4,7 @@
 //   const mr::detail::neon::four_doubles x = mr::detail::neon::four_of(0.5, 1.5, 2.5, 3.5);
 //   mr::detail::neon::rounded_down(x + mr::detail::neon::four_of(0.25));
 //
-// A block is 128 bits. A register contains `blocks` points, one per block. All functions are inlined. Call them only
-// from functions that are compiled for the same instructions, AVX2 or NEON.
-// Threads: any; all functions except stores are pure.
+// A register contains `blocks` points, one per block. Callers, threads: see words.hpp.
 #pragma once
 
 #include <millrace/simd/floats.hpp>
@@ -16,15 +14,16 @@
 #include <cstdint>
 #include <cstring>
 
+#if defined __x86_64__ || defined __aarch64__
+
+#include <millrace/simd/layer_begin.inc>
+
+using float_block [[gnu::vector_size(16)]] = float;
+
 #ifdef __x86_64__
-
-#include <millrace/simd/avx2_begin.inc>
-
-namespace millrace { inline namespace MILLRACE_ABI { namespace detail { namespace avx2 {
 
 /// Four doubles, which have the operators +, - and *.
 using four_doubles [[gnu::vector_size(32)]] = double;
-using float_block [[gnu::vector_size(16)]] = float;
 
 MILLRACE_SIMD four_doubles four_of(double a, double b, double c, double d) noexcept { return four_doubles{a, b, c, d}; }
 MILLRACE_SIMD four_doubles four_of(double value) noexcept { return _mm256_set1_pd(value); }
@@ -76,12 +75,13 @@ MILLRACE_SIMD floats joined(floats low, floats high) noexcept {
 }
 /// Transposes four rows in each block.
 MILLRACE_SIMD void transpose(floats (&v)[4]) noexcept {
-  const __m256 a = _mm256_unpacklo_ps(v[0], v[1]), b = _mm256_unpackhi_ps(v[0], v[1]);
-  const __m256 c = _mm256_unpacklo_ps(v[2], v[3]), d = _mm256_unpackhi_ps(v[2], v[3]);
-  v[0] = _mm256_shuffle_ps(a, c, 0x44);
-  v[1] = _mm256_shuffle_ps(a, c, 0xee);
-  v[2] = _mm256_shuffle_ps(b, d, 0x44);
-  v[3] = _mm256_shuffle_ps(b, d, 0xee);
+  const quads q0 = as_quads(v[0]), q1 = as_quads(v[1]), q2 = as_quads(v[2]), q3 = as_quads(v[3]);
+  const octs a = as_octs(low_pairs(q0, q1)), b = as_octs(high_pairs(q0, q1));
+  const octs c = as_octs(low_pairs(q2, q3)), d = as_octs(high_pairs(q2, q3));
+  v[0] = (floats)low_pairs(a, c);
+  v[1] = (floats)high_pairs(a, c);
+  v[2] = (floats)low_pairs(b, d);
+  v[3] = (floats)high_pairs(b, d);
 }
 
 /// Returns a vector whose block b contains four copies of v[first + b].
@@ -101,28 +101,13 @@ MILLRACE_SIMD floats of_axis(const floats (&by_point)[1][4]) noexcept {
   return _mm256_permute2f128_ps(by_point[0][first], by_point[0][first + 1], axis == 0 ? 0x20 : 0x31);
 }
 
-/// Bytes of the points of one register. of<first>() returns four bytes of each point as floats, beginning at byte
-/// `first`: 0, 4 or 8.
-class point_bytes {
- public:
-  /// load_8() and load_16() load 8 or 16 bytes of each point, from addresses[b] + distance.
-  MILLRACE_SIMD static point_bytes load_8(const std::uint8_t* const (&addresses)[2], std::ptrdiff_t distance) noexcept {
-    return {(__m128i)avx2::load_8(addresses[0] + distance), (__m128i)avx2::load_8(addresses[1] + distance)};
-  }
-  MILLRACE_SIMD static point_bytes load_16(const std::uint8_t* const (&addresses)[2],
-                                           std::ptrdiff_t distance) noexcept {
-    return {(__m128i)avx2::load_16(addresses[0] + distance), (__m128i)avx2::load_16(addresses[1] + distance)};
-  }
-  template <int first>
-  MILLRACE_SIMD floats of() const noexcept {
-    return first == 8 ? floats_at<0>(high_) : floats_at<2 * first>(low_);
-  }
-
- private:
-  MILLRACE_SIMD point_bytes(__m128i p, __m128i q) noexcept
-      : low_((byte_block)_mm_unpacklo_epi32(p, q)), high_((byte_block)_mm_unpackhi_epi32(p, q)) {}
-  byte_block low_, high_;
-};
+/// Returns four bytes of each point as floats, beginning at byte `first`: 0, 4 or 8.
+template <int first>
+MILLRACE_SIMD floats point_floats(const byte_block (&points)[2]) noexcept {
+  const auto p = (__m128i)points[0], q = (__m128i)points[1];
+  return first == 8 ? floats_at<0>((byte_block)_mm_unpackhi_epi32(p, q))
+                    : floats_at<2 * first>((byte_block)_mm_unpacklo_epi32(p, q));
+}
 
 /// Returns sixteen numbers, truncated and clamped to 0..255. Moves data between blocks.
 MILLRACE_SIMD byte_block truncated_bytes(const floats (&v)[2]) noexcept {
@@ -145,29 +130,14 @@ MILLRACE_SIMD unsigned marks_of(const quads (&v)[2]) noexcept {
   return bits(v[0]) | bits(v[1]) << 8;
 }
 
-}}}}   // namespace millrace::detail::avx2
-
-#include <millrace/simd/avx2_end.inc>
-
-#elif defined __aarch64__
-
-#include <millrace/simd/neon_begin.inc>
-
-namespace millrace { inline namespace MILLRACE_ABI { namespace detail { namespace neon {
+#else
 
 struct four_doubles {
-  float64x2_t low, high;
+  float64x2_t xy, zw;
 };
-MILLRACE_SIMD four_doubles operator+(four_doubles a, four_doubles b) noexcept {
-  return {a.low + b.low, a.high + b.high};
-}
-MILLRACE_SIMD four_doubles operator-(four_doubles a, four_doubles b) noexcept {
-  return {a.low - b.low, a.high - b.high};
-}
-MILLRACE_SIMD four_doubles operator*(four_doubles a, four_doubles b) noexcept {
-  return {a.low * b.low, a.high * b.high};
-}
-using float_block [[gnu::vector_size(16)]] = float;
+MILLRACE_SIMD four_doubles operator+(four_doubles a, four_doubles b) noexcept { return {a.xy + b.xy, a.zw + b.zw}; }
+MILLRACE_SIMD four_doubles operator-(four_doubles a, four_doubles b) noexcept { return {a.xy - b.xy, a.zw - b.zw}; }
+MILLRACE_SIMD four_doubles operator*(four_doubles a, four_doubles b) noexcept { return {a.xy * b.xy, a.zw * b.zw}; }
 
 MILLRACE_SIMD four_doubles four_of(double a, double b, double c, double d) noexcept {
   return {float64x2_t{a, b}, float64x2_t{c, d}};
@@ -178,16 +148,16 @@ MILLRACE_SIMD four_doubles four_of(byte_block v) noexcept {
   return {vcvtq_f64_u64(vmovl_u32(vget_low_u32(wide))), vcvtq_f64_u64(vmovl_high_u32(wide))};
 }
 MILLRACE_SIMD void store(double* to, four_doubles v) noexcept { std::memcpy(to, &v, sizeof v); }
-MILLRACE_SIMD float_block to_floats(four_doubles v) noexcept { return vcvt_high_f32_f64(vcvt_f32_f64(v.low), v.high); }
-MILLRACE_SIMD four_doubles rounded_down(four_doubles v) noexcept { return {vrndmq_f64(v.low), vrndmq_f64(v.high)}; }
+MILLRACE_SIMD float_block to_floats(four_doubles v) noexcept { return vcvt_high_f32_f64(vcvt_f32_f64(v.xy), v.zw); }
+MILLRACE_SIMD four_doubles rounded_down(four_doubles v) noexcept { return {vrndmq_f64(v.xy), vrndmq_f64(v.zw)}; }
 MILLRACE_SIMD quad_block truncated(four_doubles v) noexcept {
   const float64x2_t lowest = vdupq_n_f64(-0x1p62);   // vmaxnm returns this instead of NaN
-  const int64x2_t low = vcvtq_s64_f64(vmaxnmq_f64(v.low, lowest)), high = vcvtq_s64_f64(vmaxnmq_f64(v.high, lowest));
-  return vqmovn_high_s64(vqmovn_s64(low), high);
+  const int64x2_t xy = vcvtq_s64_f64(vmaxnmq_f64(v.xy, lowest)), zw = vcvtq_s64_f64(vmaxnmq_f64(v.zw, lowest));
+  return vqmovn_high_s64(vqmovn_s64(xy), zw);
 }
 MILLRACE_SIMD four_doubles sum_of_product(four_doubles a, four_doubles b, four_doubles c) noexcept {
   four_doubles product = a * b;
-  asm("" : "+w"(product.low), "+w"(product.high));
+  asm("" : "+w"(product.xy), "+w"(product.zw));
   return product + c;
 }
 
@@ -240,24 +210,10 @@ MILLRACE_SIMD floats of_axis(const floats (&by_point)[2][4]) noexcept {
   return by_point[axis][first];
 }
 
-class point_bytes {
- public:
-  MILLRACE_SIMD static point_bytes load_8(const std::uint8_t* const (&addresses)[1], std::ptrdiff_t distance) noexcept {
-    return point_bytes(neon::load_8(addresses[0] + distance));
-  }
-  MILLRACE_SIMD static point_bytes load_16(const std::uint8_t* const (&addresses)[1],
-                                           std::ptrdiff_t distance) noexcept {
-    return point_bytes(neon::load_16(addresses[0] + distance));
-  }
-  template <int first>
-  MILLRACE_SIMD floats of() const noexcept {
-    return floats_at<first>(v_);
-  }
-
- private:
-  MILLRACE_SIMD explicit point_bytes(byte_block v) noexcept : v_(v) {}
-  byte_block v_;
-};
+template <int first>
+MILLRACE_SIMD floats point_floats(const byte_block (&points)[1]) noexcept {
+  return floats_at<first>(points[0]);
+}
 
 MILLRACE_SIMD byte_block truncated_bytes(const floats (&v)[4]) noexcept {
   return clamped_bytes(clamped_words(truncated(v[0]), truncated(v[1])),
@@ -275,8 +231,8 @@ MILLRACE_SIMD unsigned marks_of(const quads (&v)[4]) noexcept {
   return vgetq_lane_u16((uint16x8_t)vpaddq_u8(fours, fours), 0);
 }
 
-}}}}   // namespace millrace::detail::neon
+#endif
 
-#include <millrace/simd/neon_end.inc>
+#include <millrace/simd/layer_end.inc>
 
 #endif

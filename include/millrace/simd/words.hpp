@@ -1,18 +1,35 @@
-// Includes the word layer, a set of vector operations, for the target: words_avx2.hpp or words_neon.hpp. On x86-64,
-// words_avx512.hpp is a second layer, for a few kernels.
+// The word layers: operations on registers of words (16 bits), quads (32), octs (64) and bytes, with equal names for
+// AVX2 (words_avx2.inc) and NEON (words_neon.inc). AVX-512 with VNNI and VBMI (words_avx512.inc) is a second layer of
+// x86-64, for the few kernels that are faster with it.
 //
-//   #include <millrace/simd/words.hpp>
-//   #define MILLRACE_KERNELS <millrace/image/resize/rows_body.inc>
-//   #include <millrace/simd/for_each_layer.inc>              // compiles the kernels for each layer
+//   #define MILLRACE_WIDE_KERNELS                                      // also for AVX-512
+//   #define MILLRACE_KERNELS <millrace/image/jpeg/baseline/inverse_dct_body.inc>
+//   #include <millrace/simd/for_each_layer.inc>                        // compiles the kernels for each layer
 //
-// `word_layer` is the namespace of the layer. cpu_has_word_layer() of cpu_features.hpp returns whether this CPU has the
-// layer's instructions. Targets other than x86-64 and aarch64 do not have a layer.
-// Threads: not applicable.
+// Kernels are written once, for all layers. All layers have the same operations with the same results per block. A
+// block is 128 bits. A register has one block with NEON, two with AVX2, and four with AVX-512. No operation moves data
+// between blocks, except where its comment says so. `blocks`, `vector_words` and similar constants are the sizes of a
+// layer. `word_layer` is the namespace of the layer of AVX2 or NEON. cpu_has_word_layer() of cpu_features.hpp returns
+// whether this CPU has its instructions. Targets other than x86-64 and aarch64 do not have a layer.
+// All functions are inlined. Call them only from functions that are compiled for the same instructions. Threads: any;
+// all functions except stores are pure.
 #pragma once
 
-#include <millrace/simd/words_avx2.hpp>
-#include <millrace/simd/words_avx512.hpp>
-#include <millrace/simd/words_neon.hpp>
+#include <millrace/base/version.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+
+#ifdef __x86_64__
+#include <immintrin.h>
+#elif defined __aarch64__
+#include <arm_neon.h>
+#endif
+
+#define MILLRACE_WIDE_KERNELS
+#define MILLRACE_KERNELS <millrace/simd/words_common.inc>
+#include <millrace/simd/for_each_layer.inc>
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 

@@ -173,7 +173,7 @@ def arithmetic(tree):
             yield path, number, f"{match[0]} follows -ffast-math: write an operator"
         computes = re.search(r"static_cast<(?:double|float)>|\bconst (?:double|float)\b", line)
         if computes and path.startswith(("image/", "simd/")):
-            if not re.search(r"/(?:precise|avx2)_begin\.inc>", tree.headers[path]):
+            if not re.search(r"/(?:precise|layer)_begin\.inc>", tree.headers[path]):
                 yield path, number, "computes with floating point: include simd/precise_begin.inc"
 
 

@@ -1,11 +1,10 @@
 // The kernels of column_kernels.hpp with AVX2 or AVX-512: the same sums, 16 or 32 columns at a time.
 //
-//   mr::detail::avx2_columns columns;
+//   mr::detail::avx2::columns columns;
 //   columns.build({.taps = taps, .origin = 100, .flipped = true});
 //   columns.run({.rows = {a, b, c, d}, .out = sums, .stride = 672});
 //
-// A tap is one weighted sample of an output. There are three kinds of kernels with the same results. The first kind
-// whose conditions are met is used:
+// There are three kinds of kernels with the same results. The first kind whose conditions are met is used:
 // - short: up to 4 taps, and 8 neighboring outputs use at most 16 samples
 // - medium: up to 10 taps, and the first samples of 4 neighboring outputs are within 15 samples
 // - long: any number of taps
@@ -69,11 +68,9 @@ struct alignas(64) short_column_group {
 #define MILLRACE_KERNELS <millrace/image/resize/long_columns_body.inc>
 #include <millrace/simd/for_each_layer.inc>
 
-#include <millrace/simd/avx2_begin.inc>
+#include <millrace/simd/layer_begin.inc>
 
-namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
-
-class avx2_columns {
+class columns {
  public:
   void build(const column_plan& plan) {
     outputs_ = plan.taps.outputs();
@@ -95,17 +92,17 @@ class avx2_columns {
     switch (kind_) {
       case kind::short_taps:
         if (wide_) avx512::short_columns::run(short_, r, pairs_, true);
-        else avx2::short_columns::run(short_, r, pairs_, one_window_);
+        else short_columns::run(short_, r, pairs_, one_window_);
         break;
       case kind::medium_taps: wide_ ? wide_medium_.run(r) : medium_.run(r); break;
       default:
         for (std::size_t k = 0; k < 4; ++k)
-          avx2::long_columns::run<1>(long_, r.rows + k, {r.out + k * r.stride, 0, r.offset, clamps_});
+          long_columns::run<1>(long_, r.rows + k, {r.out + k * r.stride, 0, r.offset, clamps_});
     }
   }
 
   void run_wide(const wide_column_row& r) const noexcept {
-    avx2::long_columns::run<1>(long_, &r.row, {r.out, 0, r.offset, false});
+    long_columns::run<1>(long_, &r.row, {r.out, 0, r.offset, false});
   }
 
  private:
@@ -148,17 +145,15 @@ class avx2_columns {
       std::memcpy(last + (plan.flipped ? missing * places : 0), from, count * places * sizeof *from);
       from = last;
     }
-    split_weights first = split(load(from)), second = split(load(from + 4 * places));
+    octs first = load<octs>(from), second = load<octs>(from + 4 * places);   // four weights of each output
     if (plan.flipped) {
       std::swap(first, second);
-      split_weights* const both[] = {&first, &second};   // nvcc rejects an initializer_list of vectors
-      for (split_weights* const s : both) {
-        s->high = _mm256_permute4x64_epi64(s->high, 0x1b);
-        s->low = _mm256_permute4x64_epi64(s->low, 0x1b);
-      }
+      first = __builtin_shufflevector(first, first, 3, 2, 1, 0);
+      second = __builtin_shufflevector(second, second, 3, 2, 1, 0);
     }
-    put_pairs(first.high, second.high, group.high, lane);
-    put_pairs(first.low, second.low, group.low, lane);
+    const split_weights begin_of = split((__m256i)first), end_of = split((__m256i)second);
+    put_pairs(begin_of.high, end_of.high, group.high, lane);
+    put_pairs(begin_of.low, end_of.low, group.low, lane);
   }
 
   struct split_weights {
@@ -179,29 +174,23 @@ class avx2_columns {
   /// Writes the bytes of the weights. to[0] receives the first two weights of each output, and to[1] the last two
   /// weights.
   static void put_pairs(__m256i first, __m256i second, std::int8_t (&to)[2][64], std::size_t lane) noexcept {
-    const __m256i bytes = _mm256_packs_epi16(first, second);   // outputs 0, 1, 4, 5 and 2, 3, 6, 7
-    const __m256i by_pairs = _mm256_setr_epi8(0, 1, 4, 5, 8, 9, 12, 13, 2, 3, 6, 7, 10, 11, 14, 15, 0, 1, 4, 5, 8, 9,
-                                              12, 13, 2, 3, 6, 7, 10, 11, 14, 15);
-    const __m256i in_order = _mm256_permutevar8x32_epi32(_mm256_shuffle_epi8(bytes, by_pairs),
-                                                         _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7));
+    static constexpr std::uint8_t by_pairs[16] = {0, 1, 4, 5, 8, 9, 12, 13, 2, 3, 6, 7, 10, 11, 14, 15};
+    const auto packed = (bytes)_mm256_packs_epi16(first, second);   // outputs 0, 1, 4, 5 and 2, 3, 6, 7
+    const auto in_order = (__m256i)by_turns(as_quads(entries_of(packed, load_table(by_pairs))));
     _mm_store_si128(reinterpret_cast<__m128i*>(to[0] + 16 * lane), _mm256_castsi256_si128(in_order));
     _mm_store_si128(reinterpret_cast<__m128i*>(to[1] + 16 * lane), _mm256_extracti128_si256(in_order, 1));
   }
-
-  static __m256i load(const void* from) noexcept { return _mm256_loadu_si256(static_cast<const __m256i*>(from)); }
 
   kind kind_ = kind::long_taps;
   std::size_t outputs_ = 0, pairs_ = 0;
   bool one_window_ = false, clamps_ = false;
   bool wide_ = false;   // whether short and medium taps are summed in registers of 512 bits
   aligned_vector<short_column_group> short_;
-  avx2::medium_columns medium_;
+  medium_columns medium_;
   avx512::medium_columns wide_medium_;
   long_column_taps long_;
 };
 
-}}}   // namespace millrace::detail
-
-#include <millrace/simd/avx2_end.inc>
+#include <millrace/simd/layer_end.inc>
 
 #endif

@@ -1,11 +1,10 @@
 // The kernels of column_kernels.hpp with NEON: the same sums, 8 columns of four rows at a time, from left to right.
 //
-//   mr::detail::neon_columns columns;
+//   mr::detail::neon::columns columns;
 //   columns.build({.taps = taps, .origin = 100, .flipped = true});
 //   columns.run({.rows = {a, b, c, d}, .out = sums, .stride = 672});
 //
-// A tap is one weighted sample of an output. There are three kinds of kernels with the same results. The first kind
-// whose conditions are met is used:
+// There are three kinds of kernels with the same results. The first kind whose conditions are met is used:
 // - bytes: 8 neighboring outputs use at most 64 samples, there are few taps, and no weight is negative or above 1. A
 //   weight is split into two bytes, and sums have 16 bits.
 // - words: 8 neighboring outputs use at most 64 samples. Sums have 32 bits.
@@ -31,11 +30,9 @@
 #define MILLRACE_KERNELS <millrace/image/resize/long_columns_body.inc>
 #include <millrace/simd/for_each_layer.inc>
 
-#include <millrace/simd/neon_begin.inc>
+#include <millrace/simd/layer_begin.inc>
 
-namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
-
-class neon_columns {
+class columns {
  public:
   void build(const column_plan& plan) {
     outputs_ = plan.taps.outputs();
@@ -55,12 +52,12 @@ class neon_columns {
       case kind::bytes_6: return run_few(r);
       case kind::bytes_5: return run_groups<byte_sums<5>>(r);
       case kind::words: return run_groups<word_sums>(r);
-      default: neon::long_columns::run<4>(long_, r.rows, {r.out, r.stride, r.offset, clamps_});
+      default: long_columns::run<4>(long_, r.rows, {r.out, r.stride, r.offset, clamps_});
     }
   }
 
   void run_wide(const wide_column_row& r) const noexcept {
-    neon::long_columns::run<1>(long_, &r.row, {r.out, 0, r.offset, false});
+    long_columns::run<1>(long_, &r.row, {r.out, 0, r.offset, false});
   }
 
  private:
@@ -162,14 +159,9 @@ class neon_columns {
     MILLRACE_SIMD void add(const Window& w, uint8x16_t pick, uint8x16_t of_high, uint8x16_t of_low,
                            bool single) noexcept {
       const uint8x16_t samples = w.at(pick);
-      const uint8x8_t first = vget_low_u8(samples);
-      if constexpr (begins) {
-        high = vmull_u8(first, vget_low_u8(of_high));
-        low = vmull_u8(first, vget_low_u8(of_low));
-      } else {
-        high = vmlal_u8(high, first, vget_low_u8(of_high));
-        low = vmlal_u8(low, first, vget_low_u8(of_low));
-      }
+      if constexpr (begins) high = low = vdupq_n_u16(0);
+      high = vmlal_u8(high, vget_low_u8(samples), vget_low_u8(of_high));
+      low = vmlal_u8(low, vget_low_u8(samples), vget_low_u8(of_low));
       if (single) return;
       high = vmlal_high_u8(high, samples, of_high);
       low = vmlal_high_u8(low, samples, of_low);
@@ -189,18 +181,14 @@ class neon_columns {
     }
     template <bool begins, class Window>
     MILLRACE_SIMD void add(const Window& w, uint8x16_t pick, uint8x16_t of_first, uint8x16_t of_second, bool) noexcept {
-      const int16x8_t first = vreinterpretq_s16_u8(w.at(pick)), weights = vreinterpretq_s16_u8(of_first);
-      if constexpr (begins) {
-        low = vmull_s16(vget_low_s16(first), vget_low_s16(weights));
-        high = vmull_high_s16(first, weights);
-      } else {
-        low = vmlal_s16(low, vget_low_s16(first), vget_low_s16(weights));
-        high = vmlal_high_s16(high, first, weights);
-      }
-      const int16x8_t more = vreinterpretq_s16_u8(of_second);
-      const int16x8_t second = vreinterpretq_s16_u8(w.at(later(pick, 1)));
-      low = vmlal_s16(low, vget_low_s16(second), vget_low_s16(more));
-      high = vmlal_high_s16(high, second, more);
+      const auto add_tap = [&](uint8x16_t picked, uint8x16_t weights) MILLRACE_ALWAYS_INLINE {
+        const int16x8_t samples = vreinterpretq_s16_u8(w.at(picked)), of = vreinterpretq_s16_u8(weights);
+        low = vmlal_s16(low, vget_low_s16(samples), vget_low_s16(of));
+        high = vmlal_high_s16(high, samples, of);
+      };
+      if constexpr (begins) high = low = vdupq_n_s32(0);
+      add_tap(pick, of_first);
+      add_tap(later(pick, 1), of_second);
     }
     MILLRACE_SIMD int16x8_t rounded() const noexcept { return vqrshrn_high_n_s32(vqrshrn_n_s32(low, 6), high, 6); }
   };
@@ -263,8 +251,6 @@ class neon_columns {
   long_column_taps long_;
 };
 
-}}}   // namespace millrace::detail
-
-#include <millrace/simd/neon_end.inc>
+#include <millrace/simd/layer_end.inc>
 
 #endif

@@ -35,12 +35,11 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 struct vector_plane_kernels {
 #ifdef __x86_64__
-  using taps = avx2_taps;
-  using columns = avx2_columns;
+  using taps = avx2::tap_weights;
 #else
   using taps = portable_taps;   // only 2 % of the instructions of an image
-  using columns = neon_columns;
 #endif
+  using columns = word_layer::columns;
   using upsampling = word_layer::upsampling;
   using rows = word_layer::rows;
   using numbers = word_layer::numbers;

@@ -1,7 +1,7 @@
 // Computes the weights of tap_table.hpp with AVX2, for eight outputs at a time. The numbers are identical to those of
 // tap_table.
 //
-//   mr::detail::avx2_taps::build(table, axis);        // any axis; tap_table computes long filters and large sides
+//   mr::detail::avx2::tap_weights::build(table, axis);   // any axis; tap_table computes long filters and large sides
 //
 // The reciprocals are computed in doubles, and corrected so that they are the same integers as in tap_table. Errors,
 // threads: see tap_table.hpp.
@@ -10,16 +10,14 @@
 #ifdef __x86_64__
 
 #include <millrace/image/resize/tap_table.hpp>
-#include <millrace/simd/words_avx2.hpp>
+#include <millrace/simd/words.hpp>
 
 #include <cstddef>
 #include <cstdint>
 
-#include <millrace/simd/avx2_begin.inc>
+#include <millrace/simd/layer_begin.inc>
 
-namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
-
-class avx2_taps {
+class tap_weights {
  public:
   static void build(tap_table& table, const plan_axis& axis) {
     if (axis.filter != resize_filter::bilinear) return table.build(axis);
@@ -40,15 +38,14 @@ class avx2_taps {
       const running_sums sums = add_up(t, center, start);
       const auto to = table.append_few(static_cast<std::size_t>(outputs),
                                        largest(sums.count & (all(outputs) > counting)));
-      avx2::store(to.first, start);
-      avx2::store(to.count, sums.count);
-      avx2::store(to.weights_at, (counting << 2) + all(static_cast<std::int64_t>(to.used)));
+      store(to.first, start);
+      store(to.count, sums.count);
+      store(to.weights_at, (counting << 2) + all(static_cast<std::int64_t>(to.used)));
       put(sums, cache, to.weights);
     }
   }
 
  private:
-  using quads = avx2::quads;
   using octs [[gnu::vector_size(32)]] = unsigned long long;
   using doubles [[gnu::vector_size(32)]] = double;
 
@@ -78,8 +75,8 @@ class avx2_taps {
           rest -= divisor;
         }
       }
-      pixel_ = avx2::load_quads(pixels);
-      rest_ = avx2::load_quads(rests);
+      pixel_ = load_quads(pixels);
+      rest_ = load_quads(rests);
       advance_ = all(pixel - pixels[0] - (rest < rests[0] ? 1 : 0));
       rest_advance_ = all(rest - rests[0] + (rest < rests[0] ? divisor : 0));
     }
@@ -143,10 +140,10 @@ class avx2_taps {
       before = upto;
     }
     const quads first_pair = weights[0] | weights[1] << 16, last_pair = weights[2] | weights[3] << 16;
-    const quads a = avx2::low_pairs(first_pair, last_pair);    // outputs 0, 1, 4, 5
-    const quads b = avx2::high_pairs(first_pair, last_pair);   // outputs 2, 3, 6, 7
-    avx2::store(to, (quads)_mm256_permute2x128_si256((__m256i)a, (__m256i)b, 0x20));
-    avx2::store(to + 4 * taps, (quads)_mm256_permute2x128_si256((__m256i)a, (__m256i)b, 0x31));
+    const quads a = low_pairs(first_pair, last_pair);    // outputs 0, 1, 4, 5
+    const quads b = high_pairs(first_pair, last_pair);   // outputs 2, 3, 6, 7
+    store(to, (quads)_mm256_permute2x128_si256((__m256i)a, (__m256i)b, 0x20));
+    store(to + 4 * taps, (quads)_mm256_permute2x128_si256((__m256i)a, (__m256i)b, 0x31));
   }
 
   static std::size_t largest(quads counts) noexcept {
@@ -169,9 +166,7 @@ class avx2_taps {
   static doubles to_doubles(octs numbers) noexcept { return (doubles)(numbers | exponent()) - 0x1p52; }
   static octs exponent() noexcept { return (octs)(doubles{} + 0x1p52); }
 
-  static quads all(std::int64_t value) noexcept { return avx2::quads_of(static_cast<int>(value)); }
-  static quads lesser(quads a, quads b) noexcept { return a < b ? a : b; }
-  static quads greater(quads a, quads b) noexcept { return a > b ? a : b; }
+  static quads all(std::int64_t value) noexcept { return quads_of(static_cast<int>(value)); }
   /// Returns the products of the lower, unsigned halves of octs.
   static octs products(octs a, octs b) noexcept { return (octs)_mm256_mul_epu32((__m256i)a, (__m256i)b); }
   static quads even_and_odd(octs even, octs odd) noexcept {
@@ -179,8 +174,6 @@ class avx2_taps {
   }
 };
 
-}}}   // namespace millrace::detail
-
-#include <millrace/simd/avx2_end.inc>
+#include <millrace/simd/layer_end.inc>
 
 #endif

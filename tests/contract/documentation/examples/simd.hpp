@@ -59,16 +59,3 @@ EXAMPLE
 
 // ---- words.hpp
 // block 1 is the list of includes of a kernel
-
-// ---- words_avx2.hpp
-#ifdef __x86_64__
-EXAMPLE
-#endif
-
-// ---- words_avx512.hpp
-// block 1 is the list of includes of a kernel
-
-// ---- words_neon.hpp
-#ifdef __aarch64__
-EXAMPLE
-#endif

@@ -136,7 +136,7 @@ TEST_CASE("weights are the same from every processor's code") {
       if (d.chance(0.5)) a.flip();
     }
     slow.build(a);
-    mr::detail::avx2_taps::build(fast, a);
+    mr::detail::avx2::tap_weights::build(fast, a);
     REQUIRE(fast.outputs() == slow.outputs());
     REQUIRE(fast.max_count() == slow.max_count());
     for (std::size_t o = 0; o < slow.outputs(); ++o) {
