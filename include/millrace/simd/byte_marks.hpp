@@ -39,17 +39,9 @@ MILLRACE_ALWAYS_INLINE inline bytes_16 equal_bytes(bytes_16 v, std::uint8_t valu
 }
 
 #ifdef __SSE2__
+inline constexpr unsigned bits_per_mark = 1;
 MILLRACE_ALWAYS_INLINE inline unsigned mark_bits(bytes_16 marks) noexcept {
   return static_cast<unsigned>(_mm_movemask_epi8(reinterpret_cast<__m128i>(marks)));
-}
-MILLRACE_ALWAYS_INLINE inline bool any_marked(bytes_16 marks) noexcept { return mark_bits(marks) != 0; }
-/// Returns the index of the first marked byte; 16 if there is none.
-MILLRACE_ALWAYS_INLINE inline unsigned first_marked(bytes_16 marks) noexcept {
-  return static_cast<unsigned>(std::countr_zero(mark_bits(marks) | 1U << 16));
-}
-/// Returns the index of the first marked byte in 32 bytes: `low`, followed by `high`. At least one byte must be marked.
-MILLRACE_ALWAYS_INLINE inline unsigned first_marked(bytes_16 low, bytes_16 high) noexcept {
-  return static_cast<unsigned>(__builtin_ctz(mark_bits(low) | mark_bits(high) << 16));
 }
 /// Marks the numbers above `value`: byte i of the result marks from[i]. `from` must be aligned to 16 bytes.
 MILLRACE_ALWAYS_INLINE inline bytes_16 numbers_above(const std::int32_t* from, std::int32_t value) noexcept {
@@ -60,28 +52,22 @@ MILLRACE_ALWAYS_INLINE inline bytes_16 numbers_above(const std::int32_t* from, s
       _mm_packs_epi16(_mm_packs_epi32(above(0), above(4)), _mm_packs_epi32(above(8), above(12))));
 }
 #elif defined __aarch64__
-/// Returns four bits for each byte, because NEON has no instruction that returns one bit for each byte.
+inline constexpr unsigned bits_per_mark = 4;   // because NEON has no instruction that returns one bit for each byte
 MILLRACE_ALWAYS_INLINE inline std::uint64_t mark_bits(bytes_16 marks) noexcept {
   return vget_lane_u64(vreinterpret_u64_u8(vshrn_n_u16(reinterpret_cast<uint16x8_t>(marks), 4)), 0);
 }
-MILLRACE_ALWAYS_INLINE inline bool any_marked(bytes_16 marks) noexcept { return mark_bits(marks) != 0; }
-/// Returns the index of the first marked byte; 16 if there is none.
-MILLRACE_ALWAYS_INLINE inline unsigned first_marked(bytes_16 marks) noexcept {
-  return static_cast<unsigned>(std::countr_zero(mark_bits(marks))) / 4;
-}
-/// Marks the numbers above `value`: byte i of the result marks from[i]. `from` must be aligned to 16 bytes.
 MILLRACE_ALWAYS_INLINE inline bytes_16 numbers_above(const std::int32_t* from, std::int32_t value) noexcept {
   const auto above = [&](std::size_t i) { return vmovn_u32(vcgtq_s32(vld1q_s32(from + i), vdupq_n_s32(value))); };
   return reinterpret_cast<bytes_16>(
       vcombine_u8(vmovn_u16(vcombine_u16(above(0), above(4))), vmovn_u16(vcombine_u16(above(8), above(12)))));
 }
 #else
-inline unsigned first_marked(bytes_16 marks) noexcept {
-  unsigned i = 0;
-  while (i < 16 && marks[i] == 0) ++i;
-  return i;
+inline constexpr unsigned bits_per_mark = 1;
+inline unsigned mark_bits(bytes_16 marks) noexcept {
+  unsigned bits = 0;
+  for (unsigned i = 0; i < 16; ++i) bits |= (marks[i] & 1U) << i;
+  return bits;
 }
-inline bool any_marked(bytes_16 marks) noexcept { return first_marked(marks) < 16; }
 inline bytes_16 numbers_above(const std::int32_t* from, std::int32_t value) noexcept {
   bytes_16 marks{};
   for (std::size_t i = 0; i < 16; ++i) marks[i] = from[i] > value ? 0xff : 0;
@@ -89,10 +75,17 @@ inline bytes_16 numbers_above(const std::int32_t* from, std::int32_t value) noex
 }
 #endif
 
-#ifndef __SSE2__
+MILLRACE_ALWAYS_INLINE inline bool any_marked(bytes_16 marks) noexcept { return mark_bits(marks) != 0; }
+/// Returns the index of the first marked byte; 16 if there is none.
+MILLRACE_ALWAYS_INLINE inline unsigned first_marked(bytes_16 marks) noexcept {
+  auto bits = mark_bits(marks);
+  if (bits_per_mark == 1) bits |= 1U << 16;
+  return static_cast<unsigned>(std::countr_zero(bits)) / bits_per_mark;
+}
+/// Returns the index of the first marked byte in 32 bytes: `low`, followed by `high`. At least one byte must be marked.
 MILLRACE_ALWAYS_INLINE inline unsigned first_marked(bytes_16 low, bytes_16 high) noexcept {
+  if (bits_per_mark == 1) return static_cast<unsigned>(__builtin_ctz(mark_bits(low) | mark_bits(high) << 16));
   return any_marked(low) ? first_marked(low) : 16 + first_marked(high);
 }
-#endif
 
 }}}   // namespace millrace::detail

@@ -24,35 +24,31 @@ using crc_word [[gnu::aligned(1), gnu::may_alias]] = std::uint64_t;
 
 inline const crc_word* crc_word_at(const std::byte* from) noexcept { return reinterpret_cast<const crc_word*>(from); }
 
-/// Adds eight bytes or one byte to a state of CRC-32C. The instructions are inline assembly, because g++ and clang name
-/// their targets differently. On x86-64, the instruction also loads the eight bytes.
+/// Add eight bytes or one byte to a state of CRC-32C or CRC-32. The instructions are inline assembly, because g++ and
+/// clang name their targets differently. On x86-64, the instruction also loads the eight bytes.
+#ifdef __x86_64__
 struct crc32c_instruction {
   MILLRACE_ALWAYS_INLINE static void add(std::uint64_t& state, const crc_word* bytes) noexcept {
-#ifdef __x86_64__
     asm("crc32q %1, %0" : "+r"(state) : "m"(*bytes));
-#else
-    asm(".arch_extension crc\n\tcrc32cx %w0, %w0, %x1" : "+r"(state) : "r"(*bytes));
-#endif
   }
   MILLRACE_ALWAYS_INLINE static void add(std::uint64_t& state, std::byte byte) noexcept {
-#ifdef __x86_64__
     asm("crc32b %b1, %k0" : "+r"(state) : "r"(byte));
-#else
-    asm(".arch_extension crc\n\tcrc32cb %w0, %w0, %w1" : "+r"(state) : "r"(byte));
-#endif
   }
 };
-
-#ifdef __aarch64__
-/// Adds eight bytes or one byte to a state of CRC-32.
-struct crc32_instruction {
+#else
+template <bool castagnoli>
+struct arm_crc_instruction {
   MILLRACE_ALWAYS_INLINE static void add(std::uint64_t& state, const crc_word* bytes) noexcept {
-    asm(".arch_extension crc\n\tcrc32x %w0, %w0, %x1" : "+r"(state) : "r"(*bytes));
+    if constexpr (castagnoli) asm(".arch_extension crc\n\tcrc32cx %w0, %w0, %x1" : "+r"(state) : "r"(*bytes));
+    else asm(".arch_extension crc\n\tcrc32x %w0, %w0, %x1" : "+r"(state) : "r"(*bytes));
   }
   MILLRACE_ALWAYS_INLINE static void add(std::uint64_t& state, std::byte byte) noexcept {
-    asm(".arch_extension crc\n\tcrc32b %w0, %w0, %w1" : "+r"(state) : "r"(byte));
+    if constexpr (castagnoli) asm(".arch_extension crc\n\tcrc32cb %w0, %w0, %w1" : "+r"(state) : "r"(byte));
+    else asm(".arch_extension crc\n\tcrc32b %w0, %w0, %w1" : "+r"(state) : "r"(byte));
   }
 };
+using crc32c_instruction = arm_crc_instruction<true>;
+using crc32_instruction = arm_crc_instruction<false>;
 #endif
 
 #ifdef __x86_64__
