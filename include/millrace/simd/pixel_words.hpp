@@ -100,8 +100,8 @@ class rgb_writer {
   /// Returns `b` where the mask has ones, else `a`.
   MILLRACE_SIMD static bytes select(bytes a, bytes b, bytes mask) noexcept {
     if constexpr (!three_way_logic) return selected(a, b, mask);
-    asm("vpternlogq $0xca, %2, %1, %0" : "+x"(mask) : "x"(b), "x"(a));
-    return mask;
+    asm("vpternlogq $0xd8, %2, %1, %0" : "+x"(a) : "x"(b), "xm"(mask));
+    return a;
   }
 
   bytes order_[3], mask_[3];
