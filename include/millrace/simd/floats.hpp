@@ -82,10 +82,7 @@ MILLRACE_SIMD void finish_stores() noexcept {}
 
 MILLRACE_SIMD floats fused(floats a, floats b, floats c) noexcept { return vfmaq_f32(c, a, b); }
 MILLRACE_SIMD floats load_floats(const std::uint8_t* from) noexcept {
-  std::uint32_t four;
-  std::memcpy(&four, from, sizeof four);
-  const uint16x8_t wide = vmovl_u8(vreinterpret_u8_u32(vdup_n_u32(four)));
-  return vcvtq_f32_u32(vmovl_u16(vget_low_u16(wide)));
+  return vcvtq_f32_u32(vmovl_u16(vget_low_u16(vmovl_u8((uint8x8_t)vdup_n_u32(load<std::uint32_t>(from))))));
 }
 MILLRACE_SIMD floats load_floats(const f16* from) noexcept {
   return vcvt_f32_f16(vreinterpret_f16_u16(vld1_u16((const std::uint16_t*)from)));

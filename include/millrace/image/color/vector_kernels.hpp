@@ -29,13 +29,11 @@
 #include <millrace/simd/for_each_layer.inc>
 #define MILLRACE_KERNELS <millrace/image/color/gaussian_blur_body.inc>
 #include <millrace/simd/for_each_layer.inc>
-#define MILLRACE_KERNELS <millrace/image/color/quads_body.inc>
+#define MILLRACE_KERNELS <millrace/image/color/rgb_body.inc>
 #include <millrace/simd/for_each_layer.inc>
 #define MILLRACE_KERNELS <millrace/image/color/mix_body.inc>
 #include <millrace/simd/for_each_layer.inc>
 #define MILLRACE_KERNELS <millrace/image/color/sharpen_body.inc>
-#include <millrace/simd/for_each_layer.inc>
-#define MILLRACE_KERNELS <millrace/image/color/rgb_body.inc>
 #include <millrace/simd/for_each_layer.inc>
 #define MILLRACE_KERNELS <millrace/image/color/pixels_body.inc>
 #include <millrace/simd/for_each_layer.inc>
