@@ -8,9 +8,10 @@
 // The window of a feeder is the maximum number of rows that are requested from it at the same time. The window is rate
 // * (50 ms + 2 * latency), but at least four rows for each worker of the feeder. The rate is the number of rows per
 // second that the feeder delivers, and the latency is the duration of its fastest answer. The window is divided into
-// two requests for each worker, so that the workers never wait for the network. Several trainers share a feeder by
-// additive increase and multiplicative decrease: an answer with status 429 halves this trainer's share of the window,
-// and each answer with rows increases the share.
+// several requests, so that the feeder never waits for the network. There are eight requests, or more if their rows
+// would exceed max_request_rows(), but at most two for each worker. Several trainers share a feeder by additive
+// increase and multiplicative decrease: an answer with status 429 halves this trainer's share of the window, and each
+// answer with rows increases the share.
 // Errors: std::bad_alloc. Threads: the network thread. Lifetime: the feeder_state must outlive the attempt.
 #pragma once
 
@@ -37,11 +38,15 @@ struct feeder_job {
 /// The state of a feeder, as the trainer knows it.
 struct feeder_state {
   static constexpr std::size_t least_window = 4, max_window = 128, requests_each = 2;   // for each worker
+  static constexpr std::size_t usual_requests = 8;
 
   explicit feeder_state(feeder_host a) : at(std::move(a)) { statistics.address = at.text(); }
 
   /// Returns the number of requests that fill the window.
-  std::size_t requests_to_fill() const noexcept { return in_share(requests_each * statistics.workers); }
+  std::size_t requests_to_fill() const noexcept {
+    const std::size_t usual = std::max(usual_requests, (all_rows + request_rows - 1) / request_rows);
+    return in_share(std::min(usual, requests_each * statistics.workers));
+  }
   /// Returns whether another request may be sent. Requests may contain fewer rows than planned, so two more requests
   /// than requests_to_fill() are allowed.
   bool accepts_request() const noexcept {
@@ -94,8 +99,8 @@ struct feeder_state {
 
   const feeder_host at;
   feeder_statistics statistics{};
-  std::size_t all_rows = 0;   // the window with a share of 1
-  double share = 1;           // part of the window that this trainer uses, from 0 to 1
+  std::size_t all_rows = 0, request_rows = 1;   // the window with a share of 1, and the maximum for a request
+  double share = 1;                             // part of the window that this trainer uses, from 0 to 1
   bool is_listed = true, is_greeting = false;
   std::size_t running = 0;                                 // requests, including a handshake
   std::int64_t due_ns = 0, first_ns = 0, reduced_ns = 0;   // no request before due_ns

@@ -202,8 +202,12 @@ class feeder_client final : public feeder_storage {
     for (const feeder_host& a : book.all) {
       const auto same = std::find_if(feeders_.begin(), feeders_.end(),
                                      [&](const auto& f) { return f->statistics.address == a.text(); });
-      if (same == feeders_.end()) feeders_.push_back(std::make_unique<feeder_state>(a));
-      else (*same)->is_listed = true;
+      if (same != feeders_.end()) {
+        (*same)->is_listed = true;
+        continue;
+      }
+      feeders_.push_back(std::make_unique<feeder_state>(a));
+      feeders_.back()->request_rows = max_request_rows(settings_.max_row_bytes);
     }
     for (const auto& [name, problem] : book.problems) post_once(problem, problem + ". Millrace repeats the search");
   }

@@ -5,9 +5,10 @@
 //   while (running) server.close_slow();                 // about once per second
 //   server.drain();                                      // completes the requests in progress, and refuses others
 //
-// libmicrohttpd has a thread for each connection. The thread waits for a free worker number, computes the rows of its
-// request and sends them. If `max_requests` requests are in progress, a new request is accepted only if its rank has
-// fewer than an equal share. Memory: 4 MiB for each request, or a row if that is larger; 16 KiB for each connection.
+// libmicrohttpd has a thread for each connection. The thread waits until the workers have computed the rows of its
+// request, and sends them. All workers share each request. If `max_requests` requests are in progress, a new request is
+// accepted only if its rank has fewer than an equal share. Memory: 4 MiB for each request, or a row if that is larger;
+// 16 KiB for each connection.
 // Errors: setup_error for options that are not valid; io_error if the server cannot listen or read a file.
 // Threads: one thread calls close_slow() and drain(). Lifetime: the row_maker must outlive the server.
 #pragma once
@@ -22,11 +23,14 @@
 #include <millrace/adapt/feeders/row_maker.hpp>
 #include <millrace/base/clock.hpp>
 #include <millrace/io/file/read_file.hpp>
+#include <millrace/measure/meters/trace_range.hpp>
+#include <millrace/sync/start_thread.hpp>
 
 #include <atomic>
 #include <cerrno>
 #include <condition_variable>
 #include <cstring>
+#include <deque>
 #include <mutex>
 #include <set>
 #include <thread>
@@ -45,18 +49,18 @@ class feeder_server {
     rules_.hello = hello_text(rows.run());
     rules_.run = run_id(rules_.hello);
     rules_.max_rows = max_request_rows(rows.run().max_row_bytes);
-    for (std::size_t w = 0; w < workers; ++w) free_workers_.push_back(w);
     listen();
-  }
-  ~feeder_server() {
-    draining_.store(true);
-    {
-      const std::lock_guard lock(mutex_);
-      stopping_ = true;
+    try {
+      start_threads(threads_, workers, [this](std::size_t worker) {
+        name_worker_thread("millrace-feeder");
+        work(worker);
+      });
+    } catch (...) {
+      stop();
+      throw;
     }
-    worker_free_.notify_all();
-    MHD_stop_daemon(daemon_);   // waits for the threads
   }
+  ~feeder_server() { stop(); }
   feeder_server(const feeder_server&) = delete;
   feeder_server& operator=(const feeder_server&) = delete;
 
@@ -91,12 +95,17 @@ class feeder_server {
   /// A request, from its headers to the end of its answer.
   struct request {
     feeder_decision decision;
-    std::vector<std::byte> body{};   // rows
-    int socket = -1;                 // on which the rows are sent since `since_ns`
+    std::vector<ordered_sample> samples{};
+    std::size_t part_rows = 1, next = 0, missing = 0;   // numbers of parts; guarded by the server's mutex
+    std::vector<std::vector<std::byte>> parts{};        // the rows
+    unsigned status = 200;
+    int socket = -1;   // on which the rows are sent since `since_ns`
     std::uint64_t since_ns = 0;
 
     std::uint64_t rank() const noexcept { return decision.range.first % decision.range.step; }
   };
+
+  static constexpr std::size_t max_part_rows = 16;
 
   static void expect(bool good, const std::string& problem, const char* hint) {
     if (!good) throw setup_error("feed_rows_options " + problem, hint);
@@ -199,37 +208,50 @@ class feeder_server {
     auto& server = *static_cast<feeder_server*>(self);
     const std::lock_guard lock(server.mutex_);
     std::erase(server.active_, of.get());
-    if (code == MHD_REQUEST_TERMINATED_COMPLETED_OK) server.sent_bytes_ += of->body.size();
+    if (code == MHD_REQUEST_TERMINATED_COMPLETED_OK)
+      for (const auto& part : of->parts) server.sent_bytes_ += part.size();
   }
 
   MHD_Result answer(MHD_Connection* connection, request& r) {
     const feeder_decision& d = r.decision;
     const bool draining = draining_.load();
     switch (d.action) {
-      case feeder_action::health: return send(connection, draining ? 503 : 200, draining ? "draining\n" : "ok\n");
-      case feeder_action::metrics: return send(connection, 200, metrics());
+      case feeder_action::health: return send_text(connection, draining ? 503 : 200, draining ? "draining\n" : "ok\n");
+      case feeder_action::metrics: return send_text(connection, 200, metrics());
       case feeder_action::text:
         if (d.status != 200) ++refused_;
-        return send(connection, draining ? 503 : d.status, d.text);
+        return send_text(connection, draining ? 503 : d.status, d.text);
       case feeder_action::rows: break;
     }
     if (draining || !accepts(r)) {
       ++busy_;
-      return send(connection, draining ? 503 : 429, draining ? "the feeder ends\n" : "the feeder is busy\n");
+      return send_text(connection, draining ? 503 : 429, draining ? "the feeder ends\n" : "the feeder is busy\n");
     }
     try {
-      if (!compute(r)) return send(connection, 503, "the feeder ends\n");
+      r.samples = rows_.samples_of(d.range);
     } catch (const setup_error& e) {
       ++refused_;
-      return send(connection, 400, std::string(e.what()) + "\n");
-    } catch (const std::exception& e) {
-      return send(connection, 500, std::string(e.what()) + "\n");
+      return send_text(connection, 400, std::string(e.what()) + "\n");
     }
-    if (const auto* info = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD)) {
-      const std::lock_guard lock(mutex_);
+    r.part_rows = std::clamp<std::size_t>(r.samples.size() / workers_, 1, max_part_rows);
+    r.missing = (r.samples.size() - 1) / r.part_rows + 1;
+    r.parts.resize(r.missing);
+    std::vector<MHD_IoVec> parts;
+    std::unique_lock lock(mutex_);
+    if (stopping_) {
+      r.status = 503;
+    } else {
+      queue_.push_back(&r);
+      queued_.notify_all();
+      computed_all_.wait(lock, [&r] { return r.missing == 0; });
+    }
+    if (const auto* info = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD))
       r.socket = info->connect_fd, r.since_ns = steady_now_ns();
-    }
-    return send(connection, 200, {reinterpret_cast<const char*>(r.body.data()), r.body.size()}, MHD_RESPMEM_PERSISTENT);
+    lock.unlock();
+    if (r.status != 200) return send_text(connection, r.status, "the rows could not be computed\n");
+    for (const auto& part : r.parts) parts.push_back({part.data(), part.size()});
+    return send(connection, 200,   // on_end() deletes the rows
+                MHD_create_response_from_iovec(parts.data(), static_cast<unsigned>(parts.size()), nullptr, nullptr));
   }
 
   /// Counts a request, unless too many are in progress. Returns whether it was counted.
@@ -250,36 +272,55 @@ class feeder_server {
     return all.size();
   }
 
-  /// Computes the rows of a request with a worker's number. Returns false if the server ends.
-  bool compute(request& r) {
+  /// Computes parts of requests.
+  void work(std::size_t worker) noexcept {
     std::unique_lock lock(mutex_);
-    worker_free_.wait(lock, [this] { return stopping_ || !free_workers_.empty(); });
-    if (stopping_) return false;
-    const std::size_t worker = free_workers_.back();
-    free_workers_.pop_back();
-    lock.unlock();
-    const std::uint64_t start_ns = steady_now_ns();
-    std::exception_ptr error;
-    try {
-      const auto samples = rows_.samples_of(r.decision.range);
-      r.body.reserve(samples.size() * (feeder_row_decoder::header_bytes + rows_.run().max_row_bytes));
-      const std::size_t missing = rows_.compute(samples, worker, r.body);
-      failed_ += missing;
-      computed_ += samples.size() - missing;
-    } catch (...) {
-      error = std::current_exception();
+    for (;;) {
+      queued_.wait(lock, [this] { return stopping_ || !queue_.empty(); });
+      if (stopping_) return;
+      request& r = *queue_.front();
+      const std::size_t part = r.next++;
+      if (r.next == r.parts.size()) queue_.pop_front();
+      lock.unlock();
+      const std::uint64_t start_ns = steady_now_ns();
+      bool is_good = true;
+      try {
+        const std::size_t first = part * r.part_rows, count = std::min(r.part_rows, r.samples.size() - first);
+        r.parts[part].reserve(count * (feeder_row_decoder::header_bytes + rows_.run().max_row_bytes));
+        const std::size_t missing = rows_.compute(std::span(r.samples).subspan(first, count), worker, r.parts[part]);
+        failed_ += missing;
+        computed_ += count - missing;
+      } catch (...) {   // out of memory
+        is_good = false;
+      }
+      busy_ns_ += steady_now_ns() - start_ns;
+      lock.lock();
+      if (!is_good) r.status = 500;
+      if (--r.missing == 0) computed_all_.notify_all();
     }
-    busy_ns_ += steady_now_ns() - start_ns;
-    lock.lock();
-    free_workers_.push_back(worker);
-    worker_free_.notify_one();
-    if (error) std::rethrow_exception(error);
-    return true;
+  }
+  /// Ends the threads. Requests whose rows no worker has begun are refused.
+  void stop() noexcept {
+    draining_.store(true);
+    {
+      const std::lock_guard lock(mutex_);
+      stopping_ = true;
+    }
+    queued_.notify_all();
+    for (std::thread& t : threads_) t.join();
+    {
+      const std::lock_guard lock(mutex_);
+      for (request* const r : queue_) r->status = 503, r->missing = 0;
+    }
+    computed_all_.notify_all();
+    MHD_stop_daemon(daemon_);   // waits for the threads of connections
   }
 
-  MHD_Result send(MHD_Connection* connection, unsigned status, std::string_view text,
-                  MHD_ResponseMemoryMode mode = MHD_RESPMEM_MUST_COPY) {
-    MHD_Response* const response = MHD_create_response_from_buffer(text.size(), const_cast<char*>(text.data()), mode);
+  MHD_Result send_text(MHD_Connection* connection, unsigned status, const std::string& text) {
+    return send(connection, status,
+                MHD_create_response_from_buffer(text.size(), const_cast<char*>(text.data()), MHD_RESPMEM_MUST_COPY));
+  }
+  MHD_Result send(MHD_Connection* connection, unsigned status, MHD_Response* response) {
     if (!response) return MHD_NO;
     const std::unique_ptr<MHD_Response, decltype(&MHD_destroy_response)> own(response, &MHD_destroy_response);
     MHD_add_response_header(response, workers_header, std::to_string(workers_of_rank()).c_str());
@@ -327,9 +368,10 @@ class feeder_server {
   std::atomic<std::uint64_t> computed_{0}, failed_{0}, sent_bytes_{0}, refused_{0}, busy_{0}, closed_{0}, busy_ns_{0};
   mutable std::mutex mutex_;       // guards the next three members
   std::vector<request*> active_;   // requests in progress
-  std::vector<std::size_t> free_workers_;
+  std::deque<request*> queue_;     // requests with parts that no worker has begun
   bool stopping_ = false;
-  std::condition_variable worker_free_;
+  std::condition_variable queued_, computed_all_;
+  std::vector<std::thread> threads_;
   std::string address_;
   MHD_Daemon* daemon_ = nullptr;
 };

@@ -90,22 +90,25 @@ TEST_CASE("answers with status 429 halve the share of a trainer, and other answe
   CHECK(f.share == 1);
 }
 
-TEST_CASE("a window is divided into two requests for each worker") {
+TEST_CASE("a window is divided into few requests, unless a request cannot contain its rows") {
   mr::detail::feeder_state f({});
   f.statistics.workers = 64;
+  f.request_rows = mr::detail::max_request_rows(150'528);
+  CHECK(f.request_rows == 27);
   f.record_hello();
   CHECK(f.statistics.window == 256);
-  CHECK(f.requests_to_fill() == 128);
-  f.running = 129;
+  CHECK(f.requests_to_fill() == 10);
+  f.request_rows = mr::detail::max_request_rows(4);
+  CHECK(f.requests_to_fill() == 8);
+  f.running = 9;
   CHECK(f.accepts_request());
-  f.running = 130;   // requests may be smaller than planned
+  f.running = 10;
   CHECK(!f.accepts_request());
-  f.running = 0;
-  f.statistics.in_flight = 256;
-  CHECK(!f.accepts_request());
-  CHECK(mr::detail::max_request_rows(150'528) == 27);
-  CHECK(mr::detail::max_request_rows(4) == 64);
-  CHECK(mr::detail::max_request_rows(std::size_t{100} << 20) == 1);
+  f.request_rows = mr::detail::max_request_rows(std::size_t{100} << 20);
+  CHECK(f.request_rows == 1);
+  CHECK(f.requests_to_fill() == 128);
+  f.statistics.workers = 1;
+  CHECK(f.requests_to_fill() == 2);
 }
 
 TEST_CASE("trainers whose shares differ converge to equal shares of a feeder") {
