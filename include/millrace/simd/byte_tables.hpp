@@ -17,12 +17,6 @@
 
 #ifdef __x86_64__
 
-/// Returns v << bits in each word.
-template <int bits>
-MILLRACE_SIMD bytes shifted(bytes v) noexcept {
-  return as_bytes(as_words(v) << bits);
-}
-
 /// A table in 16 rows of 16 entries. The lower four bits of a byte select an entry of each row, and the higher four
 /// bits select the row.
 class shuffled_byte_table {
@@ -30,7 +24,8 @@ class shuffled_byte_table {
   MILLRACE_SIMD explicit shuffled_byte_table(const std::uint8_t* entries) noexcept : rows_(entries) {}
 
   MILLRACE_SIMD bytes of(bytes v) const noexcept {
-    const bytes bits[3] = {shifted<3>(v), shifted<2>(v), shifted<1>(v)};
+    const words pairs = as_words(v);
+    const bytes bits[3] = {as_bytes(pairs << 3), as_bytes(pairs << 2), as_bytes(pairs << 1)};
     return of_rows<8>(0, v, bits) | of_rows<8>(8, v ^ bytes_of(128), bits);
   }
 
@@ -59,7 +54,7 @@ class permuted_byte_table {
   }
 
   MILLRACE_SIMD bytes of(bytes v) const noexcept {
-    const bytes bit6 = shifted<1>(v);
+    const bytes bit6 = as_bytes(as_words(v) << 1);
     return selected(selected(of_64(v, 0), of_64(v, 2), bit6), selected(of_64(v, 4), of_64(v, 6), bit6), v);
   }
 

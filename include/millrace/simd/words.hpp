@@ -9,8 +9,9 @@
 // Kernels are written once, for all layers. All layers have the same operations with the same results per block. A
 // block is 128 bits. A register has one block with NEON, two with AVX2, and four with AVX-512. No operation moves data
 // between blocks, except where its comment says so. `blocks`, `vector_words` and similar constants are the sizes of a
-// layer. `word_layer` is the namespace of the layer of AVX2 or NEON. cpu_has_word_layer() of cpu_features.hpp returns
-// whether this CPU has its instructions. Targets other than x86-64 and aarch64 do not have a layer.
+// layer. `word_layer` is the namespace of the layer of AVX2 or NEON, and `wide_layer` that of AVX-512 or NEON.
+// cpu_has_word_layer() of cpu_features.hpp returns whether this CPU has the instructions of `word_layer`. Targets other
+// than x86-64 and aarch64 do not have a layer.
 // All functions are inlined. Call them only from functions that are compiled for the same instructions. Threads: any;
 // all functions except stores are pure.
 #pragma once
@@ -35,8 +36,10 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 #ifdef __x86_64__
 namespace word_layer = avx2;
+namespace wide_layer = avx512;
 #elif defined __aarch64__
 namespace word_layer = neon;
+namespace wide_layer = neon;
 #endif
 
 }}}   // namespace millrace::detail
