@@ -61,6 +61,15 @@ TEST_CASE("a loop over an epoch ends with it, and a later loop continues after i
   CHECK_THROWS_WITH_AS(t.loop(2), doctest::Contains("passed epoch 2"), mr::setup_error);
 }
 
+TEST_CASE("after its only batch a run has no further loop") {
+  core_with_parts t;
+  t.add_epoch(0, 3);
+  t.start();
+  CHECK(t.loop(mr::endless) == list{0, 1, 2});
+  CHECK_THROWS_WITH_AS(t.loop(mr::endless), doctest::Contains("the session is over: got another loop"),
+                       mr::setup_error);
+}
+
 TEST_CASE("a loop that was left is continued by its own epoch, and skipped by a later one") {
   core_with_parts t;
   for (const int first : {0, 100, 200, 300}) t.add_epoch(first, 12);

@@ -360,6 +360,10 @@ TEST_CASE("metrics count samples, and outputs if the stage changes their number"
   CHECK(t.statistics().name == "expand");
   CHECK(t.statistics().items == 3);
   CHECK(t.statistics().items_per_sample == 3.0 / 8);
+  expanding once({}, {}, {});
+  once.put({0, 1, 0});
+  once.run();
+  CHECK(once.statistics().items_per_sample == 3);
   CHECK(same.statistics().name == "map");
   CHECK(same.statistics().items_per_sample == 1);
 }

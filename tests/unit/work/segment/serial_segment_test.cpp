@@ -238,12 +238,15 @@ TEST_CASE("a stage counts its inputs and outputs in each pass, whichever end the
 TEST_CASE("metrics count samples, and outputs if the stage changes their number") {
   segment_with_sink<hold_one> t;
   segment_with_sink<pass_through> same;
-  CHECK(t.waits() == "hold (one thread): at sample 0");
+  const std::string at_start = t.waits();
+  CHECK(at_start == "hold (one thread): at sample 0");
   for (int n = 100; n < 133; ++n) {
     t.put({n});
     same.put({n});
     t.run();
     same.run();
+    if (n == 100) CHECK(t.waits() == at_start);
+    if (n == 101) CHECK(t.statistics(0).items_per_sample == 2);   // the stage keeps one sample
   }
   CHECK(t.statistics(0).items == 33);
   CHECK(t.statistics(0).items_per_sample == 33.0 / 32);
