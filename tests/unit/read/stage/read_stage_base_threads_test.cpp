@@ -109,6 +109,21 @@ TEST_CASE("a thread that waits for space is woken when half of the backlog was r
   CHECK(eventually([&] { return t.sink.log().ends_with("39 epoch end"); }));
 }
 
+TEST_CASE("a thread that waits for space sleeps, even if no sample or only one is in the next segment") {
+  for (const std::size_t waiting : {0U, 1U}) {
+    stage_with_sink<scripted_source> t(scripted_source().add(0, 40), {.threads = 1});
+    t.sink.waiting = waiting;
+    t.sink.room = 4;
+    t.stage.start();
+    REQUIRE(eventually([&] { return t.stage.samples_read() == 40 && t.stage.read_ahead_bytes() == 36; }));
+    CHECK(eventually([&] {
+      const auto before = t.stage.searches.load();
+      std::this_thread::sleep_for(std::chrono::milliseconds(5));
+      return t.stage.searches == before;
+    }));
+  }
+}
+
 TEST_CASE("a reader that runs out of memory while it passes on ends the run, and can be stopped") {
   stage_with_sink<scripted_source> t(scripted_source().add(0, 3), {.threads = 2});
   t.sink.fails = true;
