@@ -46,3 +46,12 @@ def endings(report, subject, programs):
                               stderr=subprocess.PIPE, text=True, timeout=300)
         ok = done.returncode == 0 and done.stdout.strip().endswith("end") and not done.stderr
         report.add(f"{subject} {state}", None if ok else f"{done.returncode}: {done.stdout}{done.stderr}")
+
+
+def has_torchrun(torch):
+    """Whether torchrun starts. It does not in PyTorch 1.13 with Python 3.11, nor in Debian 13, which omits libuv."""
+    try:
+        torch.distributed.TCPStore("127.0.0.1", 0, is_master=True, wait_for_workers=False)
+    except RuntimeError:
+        return False
+    return int(torch.__version__.split(".")[0]) >= 2
