@@ -16,6 +16,7 @@
 
 #include <millrace/deliver/batch_output.hpp>
 #include <millrace/device/device.hpp>
+#include <millrace/item/owner.hpp>
 #include <millrace/measure/meters/copy_times.hpp>
 #include <millrace/measure/values/flow_statistics.hpp>
 #include <millrace/stages/to_device.hpp>

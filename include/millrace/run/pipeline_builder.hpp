@@ -9,7 +9,7 @@
 // serially, and at batch. If fused maps contain a blocking map, separate threads run them instead of the workers.
 #pragma once
 
-#include <millrace/item/owner.hpp>
+#include <millrace/item/owner_list.hpp>
 #include <millrace/order/batch_numbers.hpp>
 #include <millrace/stages/batch.hpp>
 #include <millrace/stages/shuffle.hpp>
@@ -150,8 +150,8 @@ class built_segments {
 
   // Declared before the segments, because the dispatchers of the segments submit tasks to these threads until the
   // segments are destroyed.
-  std::vector<owner<thread_executor>> own_threads_;
-  std::vector<owner<pipeline_node>> segments_;   // from the last to the first
+  owner_list<thread_executor> own_threads_;
+  owner_list<pipeline_node> segments_;   // from the last to the first
 };
 
 /// Builds the segments of one session and owns them.

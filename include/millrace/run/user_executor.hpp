@@ -13,6 +13,7 @@
 // the executor's threads.
 #pragma once
 
+#include <millrace/item/owner.hpp>
 #include <millrace/run/session_options.hpp>
 #include <millrace/sync/fifo.hpp>
 #include <millrace/work/schedule/worker_executor.hpp>
@@ -92,8 +93,8 @@ class user_executor final : public worker_executor {
 /// Returns the executor of a session's workers; null without workers. If `o.executor` is set, the user's threads run
 /// the workers, otherwise oneTBB's threads. `cores` are the cores to which the session's threads are bound; empty for
 /// all cores. `failed` is called when error() is set.
-std::unique_ptr<worker_executor> new_worker_executor(const session_options& o, unsigned workers,
-                                                     const std::vector<unsigned>& cores, std::function<void()> failed);
+owner<worker_executor> new_worker_executor(const session_options& o, unsigned workers,
+                                           const std::vector<unsigned>& cores, std::function<void()> failed);
 
 }}}   // namespace millrace::detail
 

@@ -1,5 +1,5 @@
-// owner: one object, deleted once.
-#include <millrace/item/owner.hpp>
+// owner and owner_list: objects that are deleted once.
+#include <millrace/item/owner_list.hpp>
 #include <doctest/doctest.h>
 #include <memory>
 #include <type_traits>
@@ -80,5 +80,50 @@ TEST_CASE("an owner calls its deleter") {
   CHECK(alive == 1);
   delete first;
   { const mr::detail::owner<owner_base, owner_keeper> one(new owner_derived(alive)); }
+  CHECK(alive == 0);
+}
+
+TEST_CASE("shared objects are deleted with the last pointer") {
+  int alive = 0;
+  std::shared_ptr<const owner_base> one = mr::detail::make_shared_object<owner_derived>(alive);
+  CHECK(one->kind() == 1);
+  const std::weak_ptr<const owner_base> weak = one;
+  auto other = one;
+  one.reset();
+  CHECK(alive == 1);
+  CHECK(weak.lock() == other);
+  other.reset();
+  CHECK(alive == 0);
+  CHECK(weak.expired());
+}
+
+TEST_CASE("a list of owned objects deletes each object once") {
+  int alive = 0;
+  {
+    mr::detail::owner_list<owner_base> list;
+    CHECK(list.empty());
+    for (int i = 0; i < 9; ++i)
+      list.push_back(i % 2 ? mr::detail::make_owner<owner_derived>(alive) : mr::detail::make_owner<owner_base>(alive));
+    list.push_back(nullptr);
+    CHECK(alive == 9);
+    CHECK(list.size() == 10);
+    CHECK(list[1].kind() == 1);
+    CHECK(list.get(9) == nullptr);
+    list.set_last(mr::detail::make_owner<owner_derived>(alive));
+    list.set_last(mr::detail::make_owner<owner_base>(alive));
+    CHECK(alive == 10);
+    {
+      const auto first = list.take_first(), last = list.take_last();
+      CHECK(first->kind() == 0);
+      CHECK(last->kind() == 0);
+      CHECK(list.size() == 8);
+      CHECK(list[0].kind() == 1);
+    }
+    CHECK(alive == 8);
+    mr::detail::owner_list<owner_base> other = std::move(list);
+    CHECK(other.size() == 8);
+    list = std::move(other);
+    CHECK(list.size() == 8);
+  }
   CHECK(alive == 0);
 }

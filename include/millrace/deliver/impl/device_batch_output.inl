@@ -303,7 +303,7 @@ MILLRACE_RARE void device_batch_output::enter_thread(const char* name) {
 MILLRACE_RARE std::shared_ptr<batch_output> new_batch_output(const to_device_options& o, bool threaded) {
   auto backend = o.device.backend();
   if (auto own = backend->for_one_session()) backend = std::move(own);
-  if (backend->leases_host_slots()) return std::make_shared<host_batch_output>(std::move(backend), o.fixed_slots);
+  if (backend->leases_host_slots()) return make_shared_object<host_batch_output>(std::move(backend), o.fixed_slots);
   return make_aligned_shared<device_batch_output>(
       std::move(backend), device_batch_output::options{.device_slots = std::max<std::size_t>(1, o.slots),
                                                        .stream = o.stream,

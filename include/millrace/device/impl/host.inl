@@ -3,8 +3,10 @@
 
 #include <millrace/device/host.hpp>
 
+#include <millrace/item/owner.hpp>
+
 namespace millrace { inline namespace MILLRACE_ABI {
 
-MILLRACE_INLINE device host_device() { return device(std::make_shared<host_backend>()); }
+MILLRACE_INLINE device host_device() { return device(detail::make_shared_object<host_backend>()); }
 
 }}   // namespace millrace

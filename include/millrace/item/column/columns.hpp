@@ -30,6 +30,7 @@
 #include <millrace/item/column/column_groups.hpp>
 #include <millrace/item/column/column_places.hpp>
 #include <millrace/item/column/column_traits.hpp>
+#include <millrace/item/owner.hpp>
 #include <millrace/item/tensor/column_texts.hpp>
 
 #include <algorithm>
@@ -80,9 +81,7 @@ class columns : public column_places<member_type<Members>...> {
   /// The places of the rows of one batch, for each column of lists.
   using batch_lists = std::array<list_places, sizeof...(Members)>;
   /// Creates the places of the rows of a batch. The shapes must be fixed.
-  std::unique_ptr<batch_lists> new_lists() const {
-    return std::unique_ptr<batch_lists>(new batch_lists{{places_of_lists<Members>()...}});
-  }
+  owner<batch_lists> new_lists() const { return owner<batch_lists>(new batch_lists{{places_of_lists<Members>()...}}); }
   /// Chooses the places of consecutive rows, beginning with row `first`. A null pointer means a row without an item.
   void place_lists(std::span<const item* const> items, std::size_t first, batch_lists& lists) const noexcept {
     (add_lengths<Members>(items, first, lists[index_of<Members>]), ...);

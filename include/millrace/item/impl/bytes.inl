@@ -3,6 +3,7 @@
 
 #include <millrace/item/bytes.hpp>
 
+#include <millrace/item/owner.hpp>
 #include <millrace/item/record.hpp>   // location_of()
 
 #include <algorithm>
@@ -75,7 +76,7 @@ MILLRACE_INLINE void pool_state::destroy(block* b) noexcept {
 }   // namespace detail
 
 MILLRACE_INLINE block_pool::block_pool(std::size_t idle_limit_bytes)
-    : state_(std::make_shared<detail::pool_state>(idle_limit_bytes)) {}
+    : state_(detail::make_shared_object<detail::pool_state>(idle_limit_bytes)) {}
 
 MILLRACE_INLINE detail::block_ref block_pool::take(std::size_t bytes) {
   const std::size_t size_class = detail::size_class_of(bytes);

@@ -14,6 +14,7 @@
 
 #include <millrace/base/digest.hpp>
 #include <millrace/base/machine.hpp>
+#include <millrace/item/owner.hpp>
 #include <millrace/item/world.hpp>
 #include <millrace/base/text.hpp>
 #include <millrace/item/position.hpp>
@@ -259,7 +260,7 @@ class mix_streams {
     }
 
     mix_rule rule;
-    std::shared_ptr<read_meter> reads = watched ? std::make_shared<read_meter>() : nullptr;
+    std::shared_ptr<read_meter> reads = watched ? make_shared_object<read_meter>() : nullptr;
     std::string name;
     std::vector<std::uint64_t> shares, left;   // left: the shares, with 0 for each source that has run out
     mix_pattern pattern{{1}};

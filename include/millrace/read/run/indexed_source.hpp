@@ -22,6 +22,7 @@
 
 #include <millrace/base/digest.hpp>
 #include <millrace/io/tar/read/returning_keys.hpp>
+#include <millrace/item/owner.hpp>
 #include <millrace/item/record.hpp>
 #include <millrace/measure/meters/read_meter.hpp>
 #include <millrace/measure/values/event_counts.hpp>
@@ -138,7 +139,7 @@ class indexed_source {
 
 template <class Data, class Plan>
 MILLRACE_INLINE indexed_source<Data, Plan>::indexed_source(std::shared_ptr<Data> data, const Plan& plan, options o)
-    : shared_(std::make_shared<shared>(std::move(data), plan, o)) {}
+    : shared_(make_shared_object<shared>(std::move(data), plan, o)) {}
 
 template <class Data, class Plan>
 MILLRACE_INLINE std::size_t indexed_source<Data, Plan>::shards() const {

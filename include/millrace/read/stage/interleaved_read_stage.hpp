@@ -19,7 +19,7 @@
 #pragma once
 
 #include <millrace/flow/stage.hpp>
-#include <millrace/item/owner.hpp>
+#include <millrace/item/owner_list.hpp>
 #include <millrace/read/stage/read_stage_base.hpp>
 #include <millrace/sync/fifo.hpp>
 #include <millrace/work/schedule/segment.hpp>
@@ -161,7 +161,7 @@ class interleaved_read_stage final : public read_stage_base<Source> {
   shard* idle_shard_of(lane& l);
 
   const options options_;
-  std::vector<owner<lane>> lanes_;
+  owner_list<lane> lanes_;
   std::vector<std::size_t> in_pass_;   // lanes that have not ended the pass, in the order of their turns
   std::size_t turn_ = 0;               // index of the next sample's lane in in_pass_
   std::uint64_t ordinal_;              // number of samples of this rank before the next sample

@@ -32,7 +32,7 @@ MILLRACE_RARE interleaved_read_stage<Source>::interleaved_read_stage(const Sourc
   }
   for (std::size_t i = 0; i < lanes_.size(); ++i) {
     if (options_.lanes[i].pass > pass) {
-      lanes_[i]->ready.end_epoch();
+      lanes_[i].ready.end_epoch();
       continue;
     }
     if (i < options_.turn) ++turn_;
@@ -43,7 +43,7 @@ MILLRACE_RARE interleaved_read_stage<Source>::interleaved_read_stage(const Sourc
 
 template <class Source>
 MILLRACE_INLINE void interleaved_read_stage<Source>::count_into(event_counts& counts) noexcept {
-  for (auto& l : lanes_) l->shards.count_into(counts);
+  for (std::size_t i = 0; i < lanes_.size(); ++i) lanes_[i].shards.count_into(counts);
 }
 
 template <class Source>
@@ -51,7 +51,7 @@ MILLRACE_INLINE bool interleaved_read_stage<Source>::advance() {
   std::unique_lock lock(mutex_);
   if (pass_on()) return true;
   if (finished_ || !next_->can_accept()) return false;
-  lane& l = *lanes_[in_pass_[turn_]];
+  lane& l = lanes_[in_pass_[turn_]];
   shard* const from = idle_shard_of(l);
   if (!from) return false;
   this->read_into(lock, {.of = &l.shards, .from = from, .most = 1}, this->read_by_advance_);
@@ -62,7 +62,7 @@ MILLRACE_INLINE bool interleaved_read_stage<Source>::advance() {
 template <class Source>
 MILLRACE_INLINE std::size_t interleaved_read_stage<Source>::read_ahead_bytes() const noexcept {
   std::size_t sum = next_->held_bytes();
-  for (const auto& l : lanes_) sum += l->shards.queued_bytes();
+  for (std::size_t i = 0; i < lanes_.size(); ++i) sum += lanes_[i].shards.queued_bytes();
   return sum;
 }
 
@@ -84,7 +84,7 @@ template <class Source>
 MILLRACE_INLINE bool interleaved_read_stage<Source>::pass_on() {
   bool moved = false;
   while ((had_space_ = next_->can_accept()) && !finished_) {   // the end of the run may wait for space
-    lane& l = *lanes_[in_pass_[turn_]];
+    lane& l = lanes_[in_pass_[turn_]];
     if (l.ready.empty()) l.shards.pass_on();
     if (!l.ready.empty()) {
       sample<item> s = l.ready.pop();
@@ -121,7 +121,8 @@ MILLRACE_INLINE std::exception_ptr interleaved_read_stage<Source>::in_rows_of_ra
     const std::uint64_t suspects = of.ready.next_row() - late.first_suspect(), row = next_->next_row();
     const std::uint64_t before = of.delivered - std::min(of.delivered, suspects);
     std::uint64_t later = 0;
-    for (const auto& l : lanes_) later += l->delivered - std::min(l->delivered, before);
+    for (std::size_t i = 0; i < lanes_.size(); ++i)
+      later += lanes_[i].delivered - std::min(lanes_[i].delivered, before);
     if (row == error_location::unknown || suspects > of.delivered || later > row) late.suspect(some);
     else late.suspect(since, row - later, late.is_exact() && lanes_.size() == 1);
   } catch (...) {}
@@ -130,10 +131,11 @@ MILLRACE_INLINE std::exception_ptr interleaved_read_stage<Source>::in_rows_of_ra
 
 template <class Source>
 MILLRACE_INLINE void interleaved_read_stage<Source>::begin_pass() {
-  const bool any = std::any_of(lanes_.begin(), lanes_.end(), [](const auto& l) { return l->delivered > 0; });
+  bool any = false;
+  for (std::size_t i = 0; i < lanes_.size(); ++i) any = any || lanes_[i].delivered > 0;
   for (std::size_t i = 0; i < lanes_.size(); ++i) {
-    lanes_[i]->ready.begin_pass();
-    lanes_[i]->delivered = 0;
+    lanes_[i].ready.begin_pass();
+    lanes_[i].delivered = 0;
     in_pass_.push_back(i);
   }
   turn_ = 0;
@@ -165,7 +167,7 @@ MILLRACE_INLINE auto interleaved_read_stage<Source>::find_work() -> portion {
   const std::size_t turn = in_pass_[turn_];
   waits_for_bytes_ = false;
   for (std::size_t i = 0; i < lanes_.size(); ++i) {
-    lane& l = *lanes_[(turn + i) % lanes_.size()];
+    lane& l = lanes_[(turn + i) % lanes_.size()];
     if (l.shards.finished()) continue;
     const bool within = l.shards.queued_bytes() + l.ready.held_bytes() < share;
     const bool starves = i == 0 && l.ready.empty();

@@ -13,7 +13,7 @@
 #pragma once
 
 #include <millrace/base/error.hpp>
-#include <millrace/item/owner.hpp>
+#include <millrace/item/owner_list.hpp>
 #include <millrace/measure/values/event_counts.hpp>
 #include <millrace/order/shard_order.hpp>
 #include <millrace/read/stage/lost_shards.hpp>
@@ -22,7 +22,6 @@
 #include <millrace/work/segment/replay_log.hpp>
 
 #include <atomic>
-#include <deque>
 #include <exception>
 #include <optional>
 #include <span>
@@ -107,7 +106,7 @@ class reorder_buffer {
   /// Returns the number of open shards.
   std::size_t open_shards() const noexcept { return shards_.size(); }
   /// Returns the shard of the next sample, or null if no shard is open.
-  shard* front() const noexcept { return shards_.empty() ? nullptr : shards_.front().get(); }
+  shard* front() const noexcept { return shards_.empty() ? nullptr : shards_.get(0); }
   /// Returns whether samples of the shard bypass its queue while the next segment has space.
   bool bypasses_queue(const shard& of) const noexcept { return &of == front() && !plan_->jitters(); }
   /// Returns the number of open shards that were not read to their end.
@@ -116,8 +115,8 @@ class reorder_buffer {
   /// Returns null if there is none.
   template <class Readable>
   shard* first_idle(const Readable& readable) const {
-    for (const auto& p : shards_)
-      if (!p->done && !p->has_reader && readable(*p)) return p.get();
+    for (std::size_t i = 0; i < shards_.size(); ++i)
+      if (shard& s = shards_[i]; !s.done && !s.has_reader && readable(s)) return &s;
     return nullptr;
   }
   /// Returns the bytes of the samples in the queues of all shards. Any thread may call this function.
@@ -168,8 +167,8 @@ class reorder_buffer {
   event_counts* counts_ = nullptr;
 
   jitter_order<item> jitter_;
-  std::deque<owner<shard>> shards_;   // in the order of the run; [0] is the current shard
-  std::vector<owner<shard>> spare_shards_;
+  owner_list<shard> shards_;   // in the order of the run; [0] is the current shard
+  owner_list<shard> spare_shards_;
   std::atomic<std::size_t> queued_bytes_{0};
   std::vector<std::size_t> epoch_shards_;   // empty if shards are read as listed
   std::uint64_t epoch_;                     // epoch of the shard to open next

@@ -21,20 +21,20 @@ MILLRACE_INLINE reorder_buffer<Source>::reorder_buffer(const shard_order& order,
 
 template <class Source>
 MILLRACE_INLINE std::size_t reorder_buffer<Source>::unfinished_shards() const noexcept {
-  const auto unfinished = [](const auto& p) { return !p->done; };
-  return static_cast<std::size_t>(std::count_if(shards_.begin(), shards_.end(), unfinished));
+  std::size_t unfinished = 0;
+  for (std::size_t i = 0; i < shards_.size(); ++i) unfinished += !shards_[i].done;
+  return unfinished;
 }
 
 template <class Source>
 MILLRACE_INLINE auto reorder_buffer<Source>::open_next() -> shard* {
   if (finished_ || epoch_ >= options_.epochs) return nullptr;
   if constexpr (requires { requires Source::one_reader_at_a_time; })
-    if (!shards_.empty() && !shards_.back()->done) return nullptr;
+    if (!shards_.empty() && !shards_[shards_.size() - 1].done) return nullptr;
   const bool begins = at_ == 0 || !begun_;
   if (!plan_->as_listed() && begins) epoch_shards_ = plan_->shards_of(epoch_);
   begun_ = true;
-  auto opened = spare_shards_.empty() ? make_owner<shard>() : std::move(spare_shards_.back());
-  if (!spare_shards_.empty()) spare_shards_.pop_back();
+  auto opened = spare_shards_.empty() ? make_owner<shard>() : spare_shards_.take_last();
   opened->next_index = 0;
   opened->lost = nullptr;
   opened->error = nullptr;
@@ -60,7 +60,7 @@ MILLRACE_INLINE auto reorder_buffer<Source>::open_next() -> shard* {
     ++epoch_;
   }
   shards_.push_back(std::move(opened));
-  return shards_.back().get();
+  return shards_.get(shards_.size() - 1);
 }
 
 template <class Source>
@@ -91,7 +91,7 @@ template <class Source>
 MILLRACE_INLINE bool reorder_buffer<Source>::pass_on() {
   bool moved = false;
   while ((has_space_ = next_->can_accept()) && !finished_) {
-    if (ordinal_ >= options_.take && !shards_.empty() && !shards_.front()->cut) {
+    if (ordinal_ >= options_.take && !shards_.empty() && !shards_[0].cut) {
       cut_pass();
     } else if (jitter_.ready()) {
       deliver(jitter_.pop());
@@ -111,7 +111,7 @@ MILLRACE_INLINE bool reorder_buffer<Source>::advance_front() {
     finish(nullptr);
     return true;
   }
-  shard& first = *shards_.front();
+  shard& first = shards_[0];
   if (!first.samples.empty()) {
     pass_on_from(first);
     return true;
@@ -152,14 +152,14 @@ MILLRACE_INLINE bool reorder_buffer<Source>::advance_front() {
 
 template <class Source>
 MILLRACE_INLINE void reorder_buffer<Source>::cut_pass() {
-  const std::uint64_t epoch = shards_.front()->epoch;
+  const std::uint64_t epoch = shards_[0].epoch;
   jitter_.clear();
   shard* last = nullptr;
-  for (const auto& p : shards_) {
-    if (p->epoch != epoch) break;
-    for (last = p.get(); !p->samples.empty();) queued_bytes_ -= held_bytes_of(p->samples.pop());
-    p->cut = true;
-    p->error = nullptr;
+  for (std::size_t i = 0; i < shards_.size() && shards_[i].epoch == epoch; ++i) {
+    last = &shards_[i];
+    while (!last->samples.empty()) queued_bytes_ -= held_bytes_of(last->samples.pop());
+    last->cut = true;
+    last->error = nullptr;
   }
   if (!std::exchange(last->last_of_epoch, true)) {
     at_ = 0;
@@ -229,8 +229,7 @@ MILLRACE_INLINE void reorder_buffer<Source>::pass_on_from(shard& first) {
 
 template <class Source>
 MILLRACE_INLINE void reorder_buffer<Source>::close_front() {
-  spare_shards_.push_back(std::move(shards_.front()));
-  shards_.pop_front();
+  spare_shards_.push_back(shards_.take_first());
 }
 
 template <class Source>

@@ -14,10 +14,10 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 MILLRACE_RARE damage_account::damage_account(damage_options o, const world& mine)
     : options_(std::move(o)),
       world_(mine),
-      quarantine_(
-          options_.quarantine.empty() || options_.policy == damage::fail
-              ? nullptr
-              : std::make_unique<quarantine_list>(options_.quarantine + "-" + std::to_string(mine.rank) + ".jsonl")) {}
+      quarantine_(options_.quarantine.empty() || options_.policy == damage::fail
+                      ? nullptr
+                      : make_owner<quarantine_list>(options_.quarantine + "-" + std::to_string(mine.rank) + ".jsonl")) {
+}
 
 MILLRACE_RARE damage_account::~damage_account() = default;
 

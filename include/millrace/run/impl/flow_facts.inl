@@ -27,7 +27,7 @@ MILLRACE_RARE std::shared_ptr<sample_names> names_for(const flow_facts& f) {
     throw setup_error("the rows of pack() have no keys, because each combines several samples: got "
                       "batch({.keys = true}), expected batch({.keys = false})",
                       "Omit keys, or pack()");
-  return std::make_shared<sample_names>();
+  return make_shared_object<sample_names>();
 }
 
 MILLRACE_RARE damage_rule damage_rule_for(const flow_facts& f, const session_options& o) {
@@ -90,27 +90,27 @@ MILLRACE_RARE owner<replayed_run> replayed_run_for(const flow_facts& f, const pl
                            .window = std::max<std::size_t>(1, f.window),
                            // A pass that loses a damaged shard is shorter than others.
                            .equal_epochs = source.same_every_pass && o.session.on_damage.policy == damage::fail});
-  return std::make_unique<replayed_run>(replayed_run_options{.order = order.settings(),
-                                                             .data_set = source.data_set,
-                                                             .times = source.times,
-                                                             .rows = f.rows,
-                                                             .drop_last = f.drop_last,
-                                                             .grown = o.session.grown,
-                                                             .resume = o.session.resume,
-                                                             .first_epoch = o.session.first_epoch,
-                                                             .epochs = o.session.epochs,
-                                                             .epoch_batches = o.session.epoch_batches.value_or(0),
-                                                             .from = f.from,
-                                                             .one_row = f.one_row_per_sample,
-                                                             .take = f.take,
-                                                             .takes = f.takes,
-                                                             .packs = f.packs,
-                                                             .packing = f.packing,
-                                                             .stride = f.stride,
-                                                             .buckets = f.buckets,
-                                                             .world = o.session.world.value(),
-                                                             .max_lanes = source.max_lanes,
-                                                             .why_streamed = std::move(source.why_streamed)});
+  return make_owner<replayed_run>(replayed_run_options{.order = order.settings(),
+                                                       .data_set = source.data_set,
+                                                       .times = source.times,
+                                                       .rows = f.rows,
+                                                       .drop_last = f.drop_last,
+                                                       .grown = o.session.grown,
+                                                       .resume = o.session.resume,
+                                                       .first_epoch = o.session.first_epoch,
+                                                       .epochs = o.session.epochs,
+                                                       .epoch_batches = o.session.epoch_batches.value_or(0),
+                                                       .from = f.from,
+                                                       .one_row = f.one_row_per_sample,
+                                                       .take = f.take,
+                                                       .takes = f.takes,
+                                                       .packs = f.packs,
+                                                       .packing = f.packing,
+                                                       .stride = f.stride,
+                                                       .buckets = f.buckets,
+                                                       .world = o.session.world.value(),
+                                                       .max_lanes = source.max_lanes,
+                                                       .why_streamed = std::move(source.why_streamed)});
 }
 
 }}}   // namespace millrace::detail

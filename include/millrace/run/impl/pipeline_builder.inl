@@ -9,7 +9,7 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 MILLRACE_INLINE std::vector<pipeline_node*> built_segments::nodes() const {
   std::vector<pipeline_node*> all;
-  for (std::size_t i = segments_.size(); i-- > 0;) all.push_back(segments_[i].get());
+  for (std::size_t i = segments_.size(); i-- > 0;) all.push_back(segments_.get(i));
   return all;
 }
 
@@ -31,8 +31,8 @@ MILLRACE_INLINE batch_rows::options built_segments::last_options(const batch_opt
 MILLRACE_INLINE built_segments::worker_counts built_segments::workers_for(unsigned own_threads) {
   if (options_.workers == 0) return {1, nullptr};
   if (own_threads == 0) return {options_.workers, options_.arena};
-  own_threads_.push_back(std::make_unique<thread_executor>(own_threads));
-  return {own_threads, own_threads_.back().get()};
+  own_threads_.push_back(make_owner<thread_executor>(own_threads));
+  return {own_threads, own_threads_.get(own_threads_.size() - 1)};
 }
 
 MILLRACE_INLINE built_segments::built_segments(const options& o, batch_ring& batches)
@@ -40,8 +40,10 @@ MILLRACE_INLINE built_segments::built_segments(const options& o, batch_ring& bat
 
 MILLRACE_INLINE built_segments::~built_segments() = default;
 
-MILLRACE_INLINE void built_segments::reserve_place() { segments_.emplace_back(); }
+MILLRACE_INLINE void built_segments::reserve_place() { segments_.push_back(nullptr); }
 
-MILLRACE_INLINE void built_segments::own(pipeline_node* segment) noexcept { segments_.back().reset(segment); }
+MILLRACE_INLINE void built_segments::own(pipeline_node* segment) noexcept {
+  segments_.set_last(owner<pipeline_node>(segment));
+}
 
 }}}   // namespace millrace::detail

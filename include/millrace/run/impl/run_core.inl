@@ -37,7 +37,7 @@ MILLRACE_RARE run_core::run_core(const session_options& options, const run_setti
   if (settings_.shards == 0) throw setup_error("the source has no shards", "Add at least one shard");
   start_.enter("plans the run");
   if (options_.stalls.least().count() > 0)
-    watcher_ = std::make_unique<stall_watcher>(options_.stalls, times_, [this] { return waits(); }, notices_);
+    watcher_ = make_owner<stall_watcher>(options_.stalls, times_, [this] { return waits(); }, notices_);
 }
 
 MILLRACE_RARE void run_core::start(run_parts parts) {

@@ -109,14 +109,14 @@ MILLRACE_RARE std::string user_executor::queue::waits() const {
   return "executor: " + std::to_string(not_begun_) + " of " + std::to_string(tasks_) + " tasks have not begun";
 }
 
-MILLRACE_INLINE std::unique_ptr<worker_executor> new_worker_executor(const session_options& o, unsigned workers,
-                                                                     const std::vector<unsigned>& cores,
-                                                                     std::function<void()> failed) {
+MILLRACE_INLINE owner<worker_executor> new_worker_executor(const session_options& o, unsigned workers,
+                                                           const std::vector<unsigned>& cores,
+                                                           std::function<void()> failed) {
   if (workers == 0) return nullptr;
   if (!o.executor)
     return new_arena_executor({.workers = workers, .cores = cores, .shared_cores = shared_cores(o, cores)});
   // submit() may start a thread, which must not inherit the cores of an I/O thread.
-  return std::make_unique<user_executor>(
+  return make_owner<user_executor>(
       user_executor::options{.to = o.executor,
                              .max_tasks = workers,
                              .process_cores = cores.empty() ? cores : allowed_cores(numbers_of_list("0-4095")),

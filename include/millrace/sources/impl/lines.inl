@@ -4,6 +4,7 @@
 #include <millrace/sources/lines.hpp>
 
 #include <millrace/io/file/byte_source.hpp>
+#include <millrace/item/owner.hpp>
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
@@ -22,8 +23,8 @@ MILLRACE_INLINE bool is_text_name(std::string_view name) noexcept {
 MILLRACE_INLINE lines_source::lines_source(std::vector<std::string> names, const lines_options& o)
     : files_(std::move(names), o.storage),
       options_{.limits = o.limits, .skip_empty = o.skip_empty, .check_utf8 = o.check_utf8},
-      pool_(std::make_shared<block_pool>()),
-      reads_(std::make_shared<read_meter>()) {}
+      pool_(make_shared_object<block_pool>()),
+      reads_(make_shared_object<read_meter>()) {}
 
 MILLRACE_INLINE line_reader lines_source::open(std::size_t shard, std::uint64_t) const {
   return {files_.open(shard, *reads_), *pool_, options_};

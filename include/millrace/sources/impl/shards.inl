@@ -30,9 +30,9 @@ struct shards_source::indexes {
 MILLRACE_RARE shards_source::shards_source(const name_list& names, const shards_options& o)
     : files_(o.index == millrace::index::off ? file_list(names, o.storage) : file_list::deferred(names, o.storage)),
       reader_options_{.fields = o.fields, .having = o.having, .limits = o.limits, .strict = o.strict},
-      without_marker_(std::make_shared<std::vector<std::atomic<bool>>>(files_.size())),
-      pool_(std::make_shared<block_pool>()),
-      reads_(std::make_shared<read_meter>()),
+      without_marker_(make_shared_object<std::vector<std::atomic<bool>>>(files_.size())),
+      pool_(make_shared_object<block_pool>()),
+      reads_(make_shared_object<read_meter>()),
       indexes_(new indexes{.use = o.index,
                            .chooses = o.only || !o.without.empty() || o.where || o.repeats,
                            .names = names,
@@ -75,7 +75,7 @@ MILLRACE_RARE bool shards_source::uses_index(const index_use& use) const {
   shard_data_options options = own.options;
   if (use.tolerates_damage && !own.limits_damage) options.damaged_shards_at_most = own.names.size();
   try {
-    data = std::make_shared<shard_data>(own.names, std::move(options), own.options.notice ? nullptr : &use.notices);
+    data = make_shared_object<shard_data>(own.names, std::move(options), own.options.notice ? nullptr : &use.notices);
   } catch (const compressed_shard& e) {
     if (required) throw;
     own.why_streamed = e.message();
@@ -103,7 +103,7 @@ MILLRACE_RARE std::shared_ptr<shard_data> shards_source::data(bool tolerates_dam
 }
 
 MILLRACE_RARE owner<planned_run> shards_source::plan(const indexed_run_options& o) const {
-  return std::make_unique<indexed_run<shard_data>>(data(o.tolerates_damage), o);
+  return make_owner<indexed_run<shard_data>>(data(o.tolerates_damage), o);
 }
 
 MILLRACE_RARE owner<read_stage> shards_source::read_by_index(planned_run& run, shard_read_stage_options o,

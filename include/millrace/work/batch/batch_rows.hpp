@@ -10,7 +10,7 @@
 #pragma once
 
 #include <millrace/base/aligned_allocator.hpp>
-#include <millrace/item/owner.hpp>
+#include <millrace/item/owner_list.hpp>
 #include <millrace/item/record.hpp>
 #include <millrace/measure/meters/phase_times.hpp>
 #include <millrace/sync/batch_ring.hpp>
@@ -105,9 +105,9 @@ class batch_rows : public worker_segment, public final_segment, public row_targe
 
   const options rows_;
   const damage_rule damaged_;
-  std::vector<owner<early_row>> early_{};    // index: position; constant after the workers have started
-  std::vector<owner<worker_rows>> groups_;   // index: worker
-  aligned_vector<phase_times> phases_;       // index: worker
+  owner_list<early_row> early_{};        // index: position; constant after the workers have started
+  owner_list<worker_rows> groups_;       // index: worker
+  aligned_vector<phase_times> phases_;   // index: worker
 
  private:
   /// Pads ragged columns, and moves them together. Returns the used part of the slot.

@@ -52,7 +52,7 @@ class batch_segment final : public batch_rows {
                 .boundaries = rows_.boundaries,
                 .passages = rows_.passages}),
         mixer_(o.mixing) {
-    for (auto& of_worker : groups_) of_worker.reset(new group_memory);
+    for (std::size_t i = 0; i < o.batch.max_workers; ++i) groups_.push_back(owner<worker_rows>(new group_memory));
     input_.connect(*dispatcher_);
   }
 
@@ -133,7 +133,7 @@ class batch_segment final : public batch_rows {
     const std::uint64_t batch = first / rows_.rows;
     group_sums sums;
     phase_times* phases = Maps::maps > 0 && phases_[worker].next_claim() ? &phases_[worker] : nullptr;
-    auto& memory = static_cast<group_memory&>(*groups_[worker]);
+    auto& memory = static_cast<group_memory&>(groups_[worker]);
     for (std::size_t done = 0; done < count; done += group_rows, phases = nullptr) {
       if (count > together && done % fetched_rows == 0) fetch_ahead(first + done, std::min(fetched_rows, count - done));
       render_group(worker, {batch, first + done, std::min(group_rows, count - done), memory, phases}, sums);
@@ -344,14 +344,14 @@ class batch_segment final : public batch_rows {
     }
   }
 
-  early_item& early_at(std::uint64_t position) const noexcept { return static_cast<early_item&>(*early_[position]); }
+  early_item& early_at(std::uint64_t position) const noexcept { return static_cast<early_item&>(early_[position]); }
 
   const Maps maps_;
   Columns columns_;
   ticket_input<input> input_;
   // The list places of each open batch. The vector is empty if each row has space for the longest list. With
   // damage::replace, each row always has this space.
-  std::vector<std::unique_ptr<batch_lists>> lists_{};
+  std::vector<owner<batch_lists>> lists_{};
   bool places_lists_ = damaged_.policy != damage::replace;
   [[no_unique_address]] mixer mixer_;
 };

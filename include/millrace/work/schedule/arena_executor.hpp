@@ -14,6 +14,7 @@
 #pragma once
 
 #include <millrace/base/numa.hpp>
+#include <millrace/item/owner.hpp>
 #include <millrace/work/schedule/worker_executor.hpp>
 
 #if !__has_include(<oneapi/tbb/version.h>)
@@ -42,7 +43,7 @@ class arena_executor final : public worker_executor {
         small_arena_(static_cast<int>(std::max<std::size_t>(1, o.shared_cores)), 0) {
     arena_.initialize();
     if (o.cores.empty()) return;
-    cores_ = std::make_shared<core_choice>(core_choice{o.cores, allowed_cores(numbers_of_list("0-4095"))});
+    cores_ = make_shared_object<core_choice>(core_choice{o.cores, allowed_cores(numbers_of_list("0-4095"))});
   }
 
   /// Returns true, because the stages of a session share these workers.
@@ -92,9 +93,9 @@ inline int first_process_with_workers() noexcept {
 
 /// Returns an executor that runs tasks on oneTBB's workers, in the executor's own arenas. In a forked child process,
 /// the executor starts its own threads, because oneTBB's threads exist only in the parent.
-inline std::unique_ptr<worker_executor> new_arena_executor(const arena_options& o) {
-  if (first_process_with_workers() != getpid()) return std::make_unique<thread_executor>(o.workers);
-  return std::make_unique<arena_executor>(o);
+inline owner<worker_executor> new_arena_executor(const arena_options& o) {
+  if (first_process_with_workers() != getpid()) return make_owner<thread_executor>(o.workers);
+  return make_owner<arena_executor>(o);
 }
 
 }}}   // namespace millrace::detail

@@ -5,18 +5,19 @@
 
 #include <millrace/base/error.hpp>
 #include <millrace/io/file/run_concurrently.hpp>
+#include <millrace/item/owner.hpp>
 
 #include <cerrno>
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 MILLRACE_RARE file_list::file_list(name_list names, storage at, std::uint64_t report_after_ns)
-    : file_list(std::move(names), std::move(at), std::make_shared<answers>()) {
+    : file_list(std::move(names), std::move(at), make_shared_object<answers>()) {
   find_files(report_after_ns);
 }
 
 MILLRACE_RARE file_list file_list::deferred(name_list names, storage at) {
-  return {std::move(names), std::move(at), std::make_shared<answers>()};
+  return {std::move(names), std::move(at), make_shared_object<answers>()};
 }
 
 MILLRACE_RARE void file_list::find_files(std::uint64_t report_after_ns) const {
@@ -42,7 +43,7 @@ MILLRACE_RARE void file_list::find_files(std::uint64_t report_after_ns) const {
 }
 
 MILLRACE_RARE std::unique_ptr<byte_source> file_list::open(std::size_t file, read_meter& meter) const {
-  auto opened = std::make_unique<metered_file>(at_, names_[file], meter);
+  std::unique_ptr<byte_source> opened(new metered_file(at_, names_[file], meter));
   const byte_range all{};
   if (!at_.is_local()) opened->will_read({&all, 1});
   return opened;

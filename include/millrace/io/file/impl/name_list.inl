@@ -3,6 +3,8 @@
 
 #include <millrace/io/file/name_list.hpp>
 
+#include <millrace/item/owner.hpp>
+
 #include <algorithm>
 #include <utility>
 
@@ -22,7 +24,7 @@ MILLRACE_RARE name_list::name_list(const std::vector<std::string>& names) : name
 MILLRACE_RARE name_list::name_list(std::initializer_list<std::string> names) : name_list(names.begin(), names.size()) {}
 
 MILLRACE_RARE name_list::name_list(const std::string* begin, std::size_t size) {
-  auto all = std::make_shared<names>();
+  auto all = make_shared_object<names>();
   std::size_t bytes = 0;
   for (std::size_t i = 0; i < size; ++i) bytes += begin[i].size();
   all->text.reserve(bytes);

@@ -41,7 +41,7 @@ MILLRACE_RARE std::optional<file_stamp> find_stamp(const storage& at, const std:
 }
 
 MILLRACE_RARE std::unique_ptr<byte_source> open_file(const storage& at, const std::string& name) {
-  if (at.is_local()) return std::make_unique<file_source>(name);
+  if (at.is_local()) return std::unique_ptr<byte_source>(new file_source(name));
   if (auto file = at->open(name)) return file;
   throw io_error("the storage does not contain this file", "Check the name", {.shard = name});
 }

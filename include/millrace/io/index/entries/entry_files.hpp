@@ -14,6 +14,7 @@
 #include <millrace/io/index/entries/entry_file.hpp>
 #include <millrace/io/index/format/index_file.hpp>
 #include <millrace/io/index/read/indexed_reader.hpp>
+#include <millrace/item/owner.hpp>
 #include <millrace/measure/values/event_counts.hpp>
 #include <millrace/measure/values/event_names.hpp>
 
@@ -73,12 +74,12 @@ class entry_files {
   };
 
   /// Returns the index file of a shard. Returns null if the index has no entry points, or the file cannot be opened.
-  std::unique_ptr<entry_file> open(const entries_of_shard& shard, const shard_index& index, read_meter& meter) {
+  owner<entry_file> open(const entries_of_shard& shard, const shard_index& index, read_meter& meter) {
     const entry_table& table = index.entries();
     if (table.bytes() == 0) return nullptr;
     const millrace::storage local;
     try {
-      return std::make_unique<entry_file>(
+      return make_owner<entry_file>(
           entry_file_options{
               .storage = table.in_storage ? shard.files.storage : local,
               .name = table.in_storage ? shard.shard + std::string(index_ending) : index_path(shard.shard, shard.files),

@@ -10,15 +10,15 @@
 // Errors: none. Threads: any thread. Lifetime: a set calls remove_all() before it destroys the data that its files use.
 #pragma once
 
-#include <millrace/base/version.hpp>
+#include <millrace/item/owner.hpp>
 
 #include <algorithm>
 #include <cstddef>
-#include <map>
-#include <memory>
+#include <functional>
 #include <mutex>
 #include <new>
 #include <utility>
+#include <vector>
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
@@ -32,7 +32,7 @@ struct idle_file {
 
  private:
   friend class idle_files;
-  const void* owner_ = nullptr;
+  const void* set_ = nullptr;
   idle_file *older_ = nullptr, *newer_ = nullptr;   // neighbors in the order of their last use
 };
 
@@ -40,42 +40,45 @@ struct idle_file {
 class idle_files {
  public:
   explicit idle_files(std::size_t most) noexcept : most_(most) {}
+  idle_files(const idle_files&) = delete;
+  idle_files& operator=(const idle_files&) = delete;
+  ~idle_files() {
+    while (!by_shard_.empty()) remove(by_shard_.end() - 1);
+  }
 
   /// Returns the open file of a shard, or null if no file is open.
-  std::unique_ptr<idle_file> reuse(const void* owner, std::size_t shard) noexcept {
+  owner<idle_file> reuse(const void* set, std::size_t shard) noexcept {
     const std::lock_guard lock(mutex_);
-    const auto at = by_shard_.find({owner, shard});
-    if (at == by_shard_.end()) return nullptr;
+    const auto at = find(set, shard);
+    if (!is_at(at, set, shard)) return nullptr;
     ++reused_;
     return remove(at);
   }
   /// Keeps a file open for later reads. Returns null, or a file that the caller must close.
-  std::unique_ptr<idle_file> keep(const void* owner, std::unique_ptr<idle_file> file) noexcept {
+  owner<idle_file> keep(const void* set, owner<idle_file> file) noexcept {
     const std::lock_guard lock(mutex_);
-    const key name{owner, file->shard};
-    if (most_ == 0 || by_shard_.contains(name)) return file;
+    const auto at = find(set, file->shard);
+    if (most_ == 0 || is_at(at, set, file->shard)) return file;
     if (++calls_ == std::max<std::size_t>(2 * most_, 64)) {
       if (reused_ < calls_ / 16) replaces_ = !replaces_;
       calls_ = reused_ = 0;
     }
     if (!replaces_ && by_shard_.size() >= most_) return file;
-    std::unique_ptr<idle_file>* place = nullptr;
     try {
-      place = &by_shard_[name];
+      by_shard_.insert(at, file.get());
     } catch (const std::bad_alloc&) {
       return file;
     }
-    file->owner_ = owner;
+    file->set_ = set;
     file->older_ = newest_;
     (newest_ == nullptr ? oldest_ : newest_->newer_) = file.get();
-    newest_ = file.get();
-    *place = std::move(file);
-    return by_shard_.size() > most_ ? remove(by_shard_.find({oldest_->owner_, oldest_->shard})) : nullptr;
+    newest_ = file.release();
+    return by_shard_.size() > most_ ? remove(find(oldest_->set_, oldest_->shard)) : nullptr;
   }
   /// Closes all files of a set.
-  void remove_all(const void* owner) noexcept {
+  void remove_all(const void* set) noexcept {
     const std::lock_guard lock(mutex_);
-    for (auto at = by_shard_.lower_bound({owner, 0}); at != by_shard_.end() && at->first.first == owner;) remove(at++);
+    for (auto at = find(set, 0); at != by_shard_.end() && (*at)->set_ == set;) remove(at);
   }
   /// Returns the number of open files.
   std::size_t size() const {
@@ -84,11 +87,19 @@ class idle_files {
   }
 
  private:
-  using key = std::pair<const void*, std::size_t>;
-  using entries = std::map<key, std::unique_ptr<idle_file>>;
+  using entries = std::vector<idle_file*>;
 
-  std::unique_ptr<idle_file> remove(entries::iterator at) noexcept {
-    std::unique_ptr<idle_file> file = std::move(at->second);
+  // The first file that is not before the shard.
+  entries::iterator find(const void* set, std::size_t shard) noexcept {
+    return std::partition_point(by_shard_.begin(), by_shard_.end(), [=](const idle_file* file) {
+      return file->set_ == set ? file->shard < shard : std::less<const void*>()(file->set_, set);
+    });
+  }
+  bool is_at(entries::iterator at, const void* set, std::size_t shard) const noexcept {
+    return at != by_shard_.end() && (*at)->set_ == set && (*at)->shard == shard;
+  }
+  owner<idle_file> remove(entries::iterator at) noexcept {
+    owner<idle_file> file(*at);
     (file->older_ == nullptr ? oldest_ : file->older_->newer_) = file->newer_;
     (file->newer_ == nullptr ? newest_ : file->newer_->older_) = file->older_;
     file->older_ = file->newer_ = nullptr;
@@ -101,7 +112,7 @@ class idle_files {
   std::size_t calls_ = 0, reused_ = 0;                // calls of keep(), and reused files, since the last decision
   bool replaces_ = true;                              // whether a new file replaces the least recently used file
   idle_file *oldest_ = nullptr, *newest_ = nullptr;   // least and most recently used
-  entries by_shard_;
+  entries by_shard_;                                  // owned; in the order of sets and shards
 };
 
 }}}   // namespace millrace::detail

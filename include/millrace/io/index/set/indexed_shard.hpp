@@ -13,6 +13,7 @@
 
 #include <millrace/base/error.hpp>
 #include <millrace/io/index/set/index_build.hpp>
+#include <millrace/item/owner.hpp>
 
 #include <atomic>
 #include <cstdint>
@@ -128,7 +129,7 @@ class indexed_shard {
   state& used() {
     state* now = used_.load(std::memory_order_acquire);
     if (now) return *now;
-    auto created = std::make_unique<state>();
+    auto created = make_owner<state>();
     if (used_.compare_exchange_strong(now, created.get())) return *created.release();
     return *now;   // another thread created the state
   }

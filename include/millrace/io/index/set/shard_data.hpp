@@ -36,6 +36,7 @@
 #include <millrace/io/index/set/returning_samples.hpp>
 #include <millrace/io/index/set/shard_heads.hpp>
 #include <millrace/io/index/set/shared_reads.hpp>
+#include <millrace/item/owner.hpp>
 #include <millrace/item/sample.hpp>
 
 #include <atomic>
@@ -206,7 +207,7 @@ class shard_data {
     std::exception_ptr& failure;   ///< error of the record after the good records
     read_meter& reads;
     std::shared_ptr<shared_reads> shared{};
-    std::vector<std::unique_ptr<open_shard>> ready{};   ///< files whose reads were announced to the storage
+    std::vector<owner<open_shard>> ready{};   ///< files whose reads were announced to the storage
     std::vector<block_cache::reservation> reserved{};
     abandoned_shards abandoned{};   ///< shards that a storage could not read
     /// Samples of one shard, in the order of their positions.
@@ -249,7 +250,7 @@ class shard_data {
       reader.set_pool(use.shared.pool);
     }
     metered_file file;
-    std::unique_ptr<entry_file> entries;   // null if the index has no entry points
+    owner<entry_file> entries;   // null if the index has no entry points
     indexed_reader reader;
     reported_entries reported{};
 
@@ -292,22 +293,22 @@ class shard_data {
       shared()->returning.add(samples, names_, shard);
     return index;
   }
-  std::unique_ptr<open_shard> acquire(const shard_use& use) {
+  owner<open_shard> acquire(const shard_use& use) {
     auto idle_one = use.shared.files.reuse(this, use.shard);
-    if (!idle_one) return std::make_unique<open_shard>(*this, use);
-    std::unique_ptr<open_shard> opened(static_cast<open_shard*>(idle_one.release()));
+    if (!idle_one) return make_owner<open_shard>(*this, use);
+    owner<open_shard> opened(static_cast<open_shard*>(idle_one.release()));
     opened->set_use(use);
     return opened;
   }
-  std::unique_ptr<open_shard> acquire(std::size_t shard, read_request& request);
+  owner<open_shard> acquire(std::size_t shard, read_request& request);
   /// Keeps a local file open for later reads. Keeps a file of a storage at least until the end of the request.
-  void release(std::unique_ptr<open_shard> opened, read_request& request) {
+  void release(owner<open_shard> opened, read_request& request) {
     if (is_local_) keep(std::move(opened), request);
     else request.ready.push_back(std::move(opened));
   }
   /// Keeps a shard's file open for later reads.
-  void keep(std::unique_ptr<open_shard> opened, const read_request& request) {
-    std::unique_ptr<idle_file> closed;    // destroyed after the lock is released
+  void keep(owner<open_shard> opened, const read_request& request) {
+    owner<idle_file> closed;              // destroyed after the lock is released
     const std::lock_guard lock(mutex_);   // share() must not run during files.keep()
     if (shared_ == request.shared) closed = request.shared->files.keep(this, std::move(opened));
   }
@@ -317,7 +318,7 @@ class shard_data {
     return shared_by(lock);
   }
   std::shared_ptr<shared_reads>& shared_by(const std::lock_guard<std::mutex>&) const {
-    if (!shared_) shared_ = std::make_shared<shared_reads>(128);
+    if (!shared_) shared_ = make_shared_object<shared_reads>(128);
     return shared_;
   }
 

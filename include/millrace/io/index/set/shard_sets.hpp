@@ -8,6 +8,7 @@
 
 #include <millrace/base/random.hpp>
 #include <millrace/io/index/set/shard_data.hpp>
+#include <millrace/item/owner.hpp>
 
 #include <memory>
 #include <utility>
@@ -49,7 +50,7 @@ class shard_sets {
   ~shard_sets() = default;
 
   const std::vector<std::shared_ptr<shard_data>> sets_;
-  const std::shared_ptr<shared_reads> shared_ = std::make_shared<shared_reads>(512);
+  const std::shared_ptr<shared_reads> shared_ = make_shared_object<shared_reads>(512);
   mutable read_meter reads_{};
 };
 

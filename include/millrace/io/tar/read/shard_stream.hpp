@@ -28,6 +28,7 @@
 #include <millrace/io/tar/read/archive.hpp>
 #include <millrace/io/tar/read/gzip_inflater.hpp>
 #include <millrace/item/bytes.hpp>
+#include <millrace/item/owner.hpp>
 
 #include <cstddef>
 #include <cstdint>
@@ -144,7 +145,7 @@ class shard_stream {
   std::uint64_t zeros_from_bytes_ = 0;
   std::uint64_t skipped_bytes_ = 0;   // bytes before the first compressed member
   std::string_view method_name_;
-  std::unique_ptr<gzip_inflater> gzip_;
+  owner<gzip_inflater> gzip_;
   block_ref inflated_;
   std::span<const std::byte> compressed_;   // the part of the buffer that is not inflated yet
   bool gzip_ended_ = false;

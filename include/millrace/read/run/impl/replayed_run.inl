@@ -14,7 +14,7 @@ MILLRACE_RARE replayed_run::replayed_run(const options& o)
       from_(lanes_ > 1 && o.from == replay_start::pass ? replay_start::run : o.from),
       start_(start_of_run()),
       now_(start_),
-      log_(std::make_unique<replay_log>(order_, from_, lanes_ > 1)) {}
+      log_(make_owner<replay_log>(order_, from_, lanes_ > 1)) {}
 
 MILLRACE_RARE batch_boundaries replayed_run::boundaries() const {
   return {.first_step = start_.step,

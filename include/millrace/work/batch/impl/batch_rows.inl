@@ -18,7 +18,6 @@ MILLRACE_INLINE batch_rows::batch_rows(const options& o, const row_kind& kind)
                       .claims = {.max_workers = o.max_workers, .together = kind.together, .group = o.rows}}),
       rows_(o),
       damaged_(o.damaged ? *o.damaged : damage_rule()),
-      groups_(o.max_workers),
       phases_(o.max_workers),
       rendering_name_(kind.rendering) {}
 

@@ -18,7 +18,7 @@ MILLRACE_RARE dispatcher::dispatcher(dispatcher_work& work, options o)
   const std::uint64_t now = steady_now_ns();
   for (auto& s : workers_) {
     s.at_once = o.together;
-    s.times = std::make_unique<worker_times>(now);
+    s.times = make_owner<worker_times>(now);
   }
 }
 

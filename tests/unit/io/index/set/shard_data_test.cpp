@@ -273,8 +273,8 @@ TEST_CASE("files that are used in turn stay open, although they are more than th
     std::size_t reused = 0;
     for (std::size_t shard = first; shard < end; ++shard) {
       auto file = files.reuse(&files, shard);
-      reused += file != nullptr;
-      if (!file) file = std::make_unique<counted>(shard);
+      reused += file ? 1 : 0;
+      if (!file) file = mr::detail::make_owner<counted>(shard);
       static_cast<void>(files.keep(&files, std::move(file)));
       CHECK(files.size() <= 50);
     }

@@ -6,6 +6,7 @@
 #include <millrace/io/index/format/shard_index_builder.hpp>
 #include <millrace/io/tar/read/plain_tar.hpp>
 #include <millrace/io/tar/read/tail_source.hpp>
+#include <millrace/item/owner.hpp>
 
 #include <memory>
 
@@ -25,9 +26,9 @@ MILLRACE_INLINE std::optional<shard_index> scan_plain_shard(byte_source& source,
 
 MILLRACE_INLINE shard_index scan_any_shard(byte_source& source, block_pool& pool) {
   shard_index_builder build;
-  std::unique_ptr<tar_reader> tar;
+  owner<tar_reader> tar;
   try {
-    tar = std::make_unique<tar_reader>(std::make_unique<borrowed_byte_source>(source), pool);
+    tar = make_owner<tar_reader>(std::unique_ptr<byte_source>(new borrowed_byte_source(source)), pool);
     if (tar->compressed()) return {{.state = shard_index::shard_state::compressed}, index_columns(index_counts{})};
     std::optional<std::uint64_t> expected_end;
     for (;;) {

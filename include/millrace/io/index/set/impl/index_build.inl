@@ -8,6 +8,7 @@
 #include <millrace/base/machine.hpp>
 #include <millrace/io/file/atomic_file.hpp>
 #include <millrace/io/index/format/tar_index_scan.hpp>
+#include <millrace/item/owner.hpp>
 #include <millrace/sync/start_thread.hpp>
 
 #include <algorithm>
@@ -262,7 +263,7 @@ MILLRACE_RARE void index_builder::use_stored(std::size_t shard, const shard_iden
 }
 
 MILLRACE_RARE void index_builder::add(std::size_t shard, index_result&& result) {
-  auto index = std::make_shared<shard_index>(std::move(result.index));
+  auto index = make_shared_object<shard_index>(std::move(result.index));
   if (options_.plain_only && index->state() == shard_index::shard_state::compressed)
     throw compressed_shard(shards_[shard]);
   const std::lock_guard lock(mutex_);
@@ -384,7 +385,7 @@ MILLRACE_RARE std::shared_ptr<shard_index> index_of(const std::string& shard, co
       loaded_index stored = load_stored_index(at, shard, head.index_bytes);
       if (stored.state == index_file_state::good && is_same(stored.index)) {
         if (head.identified) stored.index.identify(head.shard);
-        return std::make_shared<shard_index>(std::move(stored.index));
+        return make_shared_object<shard_index>(std::move(stored.index));
       }
     } catch (const io_error&) {   // build_indexes() builds the index again
     }

@@ -384,7 +384,7 @@ MILLRACE_RARE void shard_data::check(std::size_t shard) {
   indexed_reader(*file, *own, pool, options_.reader).throw_damage();
 }
 
-MILLRACE_INLINE std::unique_ptr<shard_data::open_shard> shard_data::acquire(std::size_t shard, read_request& r) {
+MILLRACE_INLINE owner<shard_data::open_shard> shard_data::acquire(std::size_t shard, read_request& r) {
   const auto at = std::find_if(r.ready.begin(), r.ready.end(),
                                [shard](const auto& opened) { return opened->shard == shard; });
   if (at == r.ready.end()) return acquire({shard, *r.shared, r.reads});

@@ -16,7 +16,7 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 MILLRACE_RARE std::optional<std::string> text_of_set_index(const storage& at, const std::string& name) {
   constexpr std::size_t front_bytes = std::size_t{1} << 20;   // enough for ten thousand shards
   std::unique_ptr<byte_source> file;
-  if (at.is_local()) file = std::make_unique<file_source>(name);
+  if (at.is_local()) file.reset(new file_source(name));
   else file = at->open_front(name, front_bytes);
   if (!file) return std::nullopt;
   const std::uint64_t bytes = size_of_open(at, *file);

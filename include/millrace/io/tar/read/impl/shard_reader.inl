@@ -40,7 +40,7 @@ MILLRACE_INLINE shard_reader::shard_reader(std::unique_ptr<byte_source> source, 
 
 MILLRACE_INLINE shard_reader::shard_reader(std::unique_ptr<byte_source> source, block_pool& pool,
                                            shard_reader_options options, detail::shard_start start)
-    : tar_(std::make_unique<detail::tar_reader>(
+    : tar_(detail::make_owner<detail::tar_reader>(
           std::move(source), pool,
           detail::tar_reader_options{.start_bytes = start.offset_bytes,
                                      .strict = options.strict,

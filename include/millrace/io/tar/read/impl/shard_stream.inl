@@ -150,7 +150,7 @@ MILLRACE_INLINE const shard_stream::compression* shard_stream::compression_after
 MILLRACE_INLINE void shard_stream::open_decompressor(const compression& method) {
   method_name_ = method.name;
   if (!method.enable) {
-    gzip_ = std::make_unique<gzip_inflater>();
+    gzip_ = make_owner<gzip_inflater>();
     inflated_ = pool_->take(inflated_bytes);
     return;
   }

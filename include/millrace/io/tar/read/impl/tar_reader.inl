@@ -14,7 +14,8 @@ MILLRACE_RARE tar_reader::tar_reader(std::unique_ptr<byte_source> source, block_
     : tar_reader(std::move(source), pool, options{}) {}
 
 MILLRACE_RARE tar_reader::tar_reader(std::unique_ptr<byte_source> source, block_pool& pool, options o)
-    : source_(o.start_bytes == 0 ? std::move(source) : std::make_unique<tail_source>(std::move(source), o.start_bytes)),
+    : source_(o.start_bytes == 0 ? std::move(source)
+                                 : std::unique_ptr<byte_source>(new tail_source(std::move(source), o.start_bytes))),
       base_bytes_(o.start_bytes == 0 ? 0 : o.start_bytes - tar_block_bytes),
       has_start_member_(o.start_bytes > 0),
       strict_(o.strict),
