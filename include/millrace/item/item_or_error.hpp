@@ -65,7 +65,7 @@ class item_or_error {
     std::construct_at(&error_, std::move(error));
     content_ = content::error;
   }
-  void reset() noexcept {
+  MILLRACE_ALWAYS_INLINE void reset() noexcept {
     if (content_ == content::item) std::destroy_at(&item_);
     else if (content_ == content::error) std::destroy_at(&error_);
     content_ = content::nothing;

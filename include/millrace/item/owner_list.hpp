@@ -3,11 +3,11 @@
 //   mr::detail::owner_list<std::string> names;
 //   names.push_back(mr::detail::make_owner<std::string>("a"));
 //   names[0] += "b";
-//   const auto first = names.take_first();   // an owner; names is empty
+//   const auto first = names.take(0);   // an owner; names is empty
 //
 // All types share one type of std::vector, which reduces compile time compared with std::vector<owner<T>>.
 // Errors: std::bad_alloc. Threads: not thread-safe. Lifetime: the list deletes its objects.
-// Cost: take_first() moves the pointers of the other objects.
+// Cost: insert() and take() move the pointers of all later objects.
 #pragma once
 
 #include <millrace/item/owner.hpp>
@@ -40,15 +40,15 @@ class owner_list {
     delete get(objects_.size() - 1);
     objects_.back() = object.release();
   }
-  owner<T> take_first() noexcept {
-    owner<T> first(get(0));
-    objects_.erase(objects_.begin());
-    return first;
+  /// If this throws, `object` still owns its object.
+  void insert(std::size_t index, owner<T>&& object) {
+    objects_.insert(objects_.begin() + static_cast<std::ptrdiff_t>(index), object.get());
+    object.release();
   }
-  owner<T> take_last() noexcept {
-    owner<T> last(get(objects_.size() - 1));
-    objects_.pop_back();
-    return last;
+  owner<T> take(std::size_t index) noexcept {
+    owner<T> object(get(index));
+    objects_.erase(objects_.begin() + static_cast<std::ptrdiff_t>(index));
+    return object;
   }
 
   bool empty() const noexcept { return objects_.empty(); }

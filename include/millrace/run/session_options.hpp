@@ -7,6 +7,7 @@
 #include <millrace/base/notice.hpp>
 #include <millrace/flow/diagnose.hpp>
 #include <millrace/item/on_damage.hpp>
+#include <millrace/item/owner.hpp>
 #include <millrace/item/world.hpp>
 #include <millrace/measure/values/run_stats.hpp>
 #include <millrace/run/executor.hpp>
@@ -49,8 +50,8 @@ class row_provider {
  private:
   friend class detail::run_core;
   /// Returns the rows of one session. `self` is this object.
-  virtual std::unique_ptr<detail::row_feed> new_feed(const detail::row_feed_options& of,
-                                                     std::shared_ptr<row_provider> self) = 0;
+  virtual detail::owner<detail::row_feed> new_feed(const detail::row_feed_options& of,
+                                                   std::shared_ptr<row_provider> self) = 0;
 };
 
 class tuning_rule;   // mr::tuning() of tune/tuning.hpp returns a tuning_rule

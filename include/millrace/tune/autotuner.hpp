@@ -12,6 +12,7 @@
 #pragma once
 
 #include <millrace/base/version.hpp>
+#include <millrace/item/owner.hpp>
 #include <millrace/measure/values/flow_statistics.hpp>
 #include <millrace/sync/notice_outlet.hpp>
 #include <millrace/work/schedule/segment.hpp>
@@ -55,7 +56,7 @@ class tuning_rule {
   /// the user requested. If the memory budget is too small, the session creates fewer reads.
   virtual detail::concurrency_counts max(const detail::concurrency_counts& requested) const = 0;
   /// Returns an autotuner for a session with these limits.
-  virtual std::unique_ptr<detail::autotuner> start(const detail::concurrency_limits& of_session) const = 0;
+  virtual detail::owner<detail::autotuner> start(const detail::concurrency_limits& of_session) const = 0;
 };
 
 }}   // namespace millrace

@@ -62,7 +62,7 @@ class window_tuning final : public tuning_rule {
  public:
   explicit window_tuning(tuning_options o);
   concurrency_counts max(const concurrency_counts& requested) const override;
-  std::unique_ptr<autotuner> start(const concurrency_limits& of_session) const override;
+  owner<autotuner> start(const concurrency_limits& of_session) const override;
 
  private:
   const tuning_options options_;

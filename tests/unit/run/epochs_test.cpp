@@ -97,7 +97,7 @@ TEST_CASE("an exception of a tuning rule leaves next(), and no batch is lost") {
       std::uint64_t last = 0;
     };
     mr::detail::concurrency_counts max(const mr::detail::concurrency_counts& now) const override { return now; }
-    std::unique_ptr<mr::detail::autotuner> start(const mr::detail::concurrency_limits&) const override {
+    mr::detail::owner<mr::detail::autotuner> start(const mr::detail::concurrency_limits&) const override {
       return std::make_unique<tuner>();
     }
   };

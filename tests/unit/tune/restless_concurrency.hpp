@@ -11,7 +11,8 @@ class restless_concurrency final : public millrace::tuning_rule {
   millrace::detail::concurrency_counts max(const millrace::detail::concurrency_counts& now) const override {
     return {now.workers + 3, now.reads + 3};
   }
-  std::unique_ptr<millrace::detail::autotuner> start(const millrace::detail::concurrency_limits& s) const override {
+  millrace::detail::owner<millrace::detail::autotuner> start(
+      const millrace::detail::concurrency_limits& s) const override {
     return std::make_unique<tuner>(s.max, seed_);
   }
 

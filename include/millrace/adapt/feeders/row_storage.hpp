@@ -106,8 +106,8 @@ class row_storage : public row_provider {
   virtual void read_rows(const row_range& range, row_slots slots) = 0;
 
  private:
-  std::unique_ptr<detail::row_feed> new_feed(const detail::row_feed_options& of,
-                                             std::shared_ptr<row_provider> self) final;
+  detail::owner<detail::row_feed> new_feed(const detail::row_feed_options& of,
+                                           std::shared_ptr<row_provider> self) final;
 };
 
 }}   // namespace millrace

@@ -3,6 +3,7 @@
 
 #include <millrace/item/record.hpp>
 
+#include <cstring>
 #include <optional>
 #include <string>
 #include <utility>
@@ -97,11 +98,14 @@ MILLRACE_INLINE error_location record::where() const {
 
 MILLRACE_INLINE std::size_t record::find(std::string_view names) const noexcept {
   while (head_) {
-    const std::size_t end = names.find(';');
-    const std::string_view name = names.substr(0, end);
+    // The compiler computes these functions of constant names, also if it does not inline those of std::string_view.
+    const void* const semicolon = names.empty() ? nullptr : std::memchr(names.data(), ';', names.size());
+    const std::size_t end = semicolon ? static_cast<std::size_t>(static_cast<const char*>(semicolon) - names.data())
+                                      : names.size();
+    const std::string_view name(names.data(), end);
     for (std::size_t i = 0; i < head_->field_count; ++i)
       if (text(entries()[i].name_at, entries()[i].name_size) == name) return i;
-    if (end == std::string_view::npos) break;
+    if (!semicolon) break;
     names.remove_prefix(end + 1);
   }
   return none;

@@ -260,17 +260,19 @@ MILLRACE_INLINE void counted_pass<Source>::count_to(std::uint64_t ordinal) {
 
 template <class Source>
 MILLRACE_RARE void counted_pass<Source>::count_rounds(std::uint64_t rounds) {
-  std::vector<lane*> unread;
-  for (lane& l : lanes_) {
+  std::vector<std::size_t> unread;   // indexes of lanes
+  for (std::size_t i = 0; i < lanes_.size(); ++i) {
+    lane& l = lanes_[i];
     while (needs_count(l, rounds) && counts_->has(l.shards[l.ends.size()], pass_)) count_shard(l);
-    if (needs_count(l, rounds)) unread.push_back(&l);
+    if (needs_count(l, rounds)) unread.push_back(i);
   }
   std::atomic<std::size_t> next{0};
   std::mutex mutex;
   std::exception_ptr error;
   const auto work = [&] {
     for (std::size_t i; (i = next.fetch_add(1)) < unread.size();) try {
-        while (needs_count(*unread[i], rounds)) count_shard(*unread[i]);
+        lane& l = lanes_[unread[i]];
+        while (needs_count(l, rounds)) count_shard(l);
       } catch (...) {
         const std::lock_guard lock(mutex);
         error = std::current_exception();

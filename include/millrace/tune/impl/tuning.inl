@@ -69,8 +69,8 @@ MILLRACE_INLINE concurrency_counts window_tuning::max(const concurrency_counts& 
   return {std::max(requested.workers, workers), std::max(requested.reads, options_.max_reads)};
 }
 
-MILLRACE_INLINE std::unique_ptr<autotuner> window_tuning::start(const concurrency_limits& of_session) const {
-  return std::make_unique<window_tuner>(options_, of_session);
+MILLRACE_INLINE owner<autotuner> window_tuning::start(const concurrency_limits& of_session) const {
+  return make_owner<window_tuner>(options_, of_session);
 }
 
 }   // namespace detail

@@ -261,9 +261,9 @@ MILLRACE_INLINE bool row_slots::put(std::size_t row, std::span<const std::byte> 
   return false;
 }
 
-MILLRACE_INLINE std::unique_ptr<detail::row_feed> row_storage::new_feed(const detail::row_feed_options& of,
-                                                                        std::shared_ptr<row_provider> self) {
-  return std::make_unique<detail::row_requests>(std::static_pointer_cast<row_storage>(std::move(self)), of);
+MILLRACE_INLINE detail::owner<detail::row_feed> row_storage::new_feed(const detail::row_feed_options& of,
+                                                                      std::shared_ptr<row_provider> self) {
+  return detail::make_owner<detail::row_requests>(std::static_pointer_cast<row_storage>(std::move(self)), of);
 }
 
 }}   // namespace millrace

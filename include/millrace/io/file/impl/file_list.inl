@@ -23,22 +23,27 @@ MILLRACE_RARE file_list file_list::deferred(name_list names, storage at) {
 MILLRACE_RARE void file_list::find_files(std::uint64_t report_after_ns) const {
   if (at_.is_local()) return;
   std::call_once(answers_->once, [&] {
-    std::vector<std::optional<file_stamp>> entries(names_.size());
+    std::vector<file_stamp> stamps(names_.size());
+    std::vector<std::uint8_t> exists(names_.size());
     constexpr std::size_t max_threads = 32;
     run_concurrently({.step = "finds files in the storage",
                       .names = names_,
                       .max_threads = max_threads,
                       .report_after_ns = report_after_ns},
-                     [&](std::size_t i) { entries[i] = find_stamp(at_, names_[i]); });
+                     [&](std::size_t i) {
+                       const std::optional<file_stamp> stamp = find_stamp(at_, names_[i]);
+                       exists[i] = stamp.has_value();
+                       if (stamp) stamps[i] = *stamp;
+                     });
     std::size_t missing = 0;
     std::string first;
     for (std::size_t i = 0; i < names_.size(); ++i)
-      if (!entries[i] && ++missing <= 3) first += (first.empty() ? "'" : ", '") + printable(names_[i]) + "'";
+      if (!exists[i] && ++missing <= 3) first += (first.empty() ? "'" : ", '") + printable(names_[i]) + "'";
     if (missing > 0)
       throw setup_error("the storage lacks " + std::to_string(missing) + " of " + std::to_string(names_.size()) +
                             " files: " + first + (missing > 3 ? ", ..." : ""),
                         "Correct the names");
-    for (const std::optional<file_stamp>& stamp : entries) answers_->stamps.push_back(*stamp);
+    answers_->stamps = std::move(stamps);
   });
 }
 

@@ -10,7 +10,7 @@
 // Errors: none. Threads: any thread. Lifetime: a set calls remove_all() before it destroys the data that its files use.
 #pragma once
 
-#include <millrace/item/owner.hpp>
+#include <millrace/item/owner_list.hpp>
 
 #include <algorithm>
 #include <cstddef>
@@ -18,7 +18,6 @@
 #include <mutex>
 #include <new>
 #include <utility>
-#include <vector>
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
@@ -40,16 +39,11 @@ struct idle_file {
 class idle_files {
  public:
   explicit idle_files(std::size_t most) noexcept : most_(most) {}
-  idle_files(const idle_files&) = delete;
-  idle_files& operator=(const idle_files&) = delete;
-  ~idle_files() {
-    while (!by_shard_.empty()) remove(by_shard_.end() - 1);
-  }
 
   /// Returns the open file of a shard, or null if no file is open.
   owner<idle_file> reuse(const void* set, std::size_t shard) noexcept {
     const std::lock_guard lock(mutex_);
-    const auto at = find(set, shard);
+    const std::size_t at = find(set, shard);
     if (!is_at(at, set, shard)) return nullptr;
     ++reused_;
     return remove(at);
@@ -57,28 +51,29 @@ class idle_files {
   /// Keeps a file open for later reads. Returns null, or a file that the caller must close.
   owner<idle_file> keep(const void* set, owner<idle_file> file) noexcept {
     const std::lock_guard lock(mutex_);
-    const auto at = find(set, file->shard);
+    const std::size_t at = find(set, file->shard);
     if (most_ == 0 || is_at(at, set, file->shard)) return file;
     if (++calls_ == std::max<std::size_t>(2 * most_, 64)) {
       if (reused_ < calls_ / 16) replaces_ = !replaces_;
       calls_ = reused_ = 0;
     }
     if (!replaces_ && by_shard_.size() >= most_) return file;
+    idle_file* const opened = file.get();
     try {
-      by_shard_.insert(at, file.get());
+      by_shard_.insert(at, std::move(file));
     } catch (const std::bad_alloc&) {
-      return file;
+      return file;   // NOLINT(*-use-after-move): insert() did not move it
     }
-    file->set_ = set;
-    file->older_ = newest_;
-    (newest_ == nullptr ? oldest_ : newest_->newer_) = file.get();
-    newest_ = file.release();
+    opened->set_ = set;
+    opened->older_ = newest_;
+    (newest_ == nullptr ? oldest_ : newest_->newer_) = opened;
+    newest_ = opened;
     return by_shard_.size() > most_ ? remove(find(oldest_->set_, oldest_->shard)) : nullptr;
   }
   /// Closes all files of a set.
   void remove_all(const void* set) noexcept {
     const std::lock_guard lock(mutex_);
-    for (auto at = find(set, 0); at != by_shard_.end() && (*at)->set_ == set;) remove(at);
+    for (const std::size_t at = find(set, 0); at < by_shard_.size() && by_shard_[at].set_ == set;) remove(at);
   }
   /// Returns the number of open files.
   std::size_t size() const {
@@ -87,23 +82,25 @@ class idle_files {
   }
 
  private:
-  using entries = std::vector<idle_file*>;
-
-  // The first file that is not before the shard.
-  entries::iterator find(const void* set, std::size_t shard) noexcept {
-    return std::partition_point(by_shard_.begin(), by_shard_.end(), [=](const idle_file* file) {
-      return file->set_ == set ? file->shard < shard : std::less<const void*>()(file->set_, set);
-    });
+  // Returns the index of the first file that is not before the shard.
+  std::size_t find(const void* set, std::size_t shard) const noexcept {
+    std::size_t first = 0, end = by_shard_.size();
+    while (first < end) {
+      const std::size_t middle = (first + end) / 2;
+      const idle_file& file = by_shard_[middle];
+      const bool before = file.set_ == set ? file.shard < shard : std::less<const void*>()(file.set_, set);
+      (before ? first : end) = middle + before;
+    }
+    return first;
   }
-  bool is_at(entries::iterator at, const void* set, std::size_t shard) const noexcept {
-    return at != by_shard_.end() && (*at)->set_ == set && (*at)->shard == shard;
+  bool is_at(std::size_t at, const void* set, std::size_t shard) const noexcept {
+    return at < by_shard_.size() && by_shard_[at].set_ == set && by_shard_[at].shard == shard;
   }
-  owner<idle_file> remove(entries::iterator at) noexcept {
-    owner<idle_file> file(*at);
+  owner<idle_file> remove(std::size_t at) noexcept {
+    owner<idle_file> file = by_shard_.take(at);
     (file->older_ == nullptr ? oldest_ : file->older_->newer_) = file->newer_;
     (file->newer_ == nullptr ? newest_ : file->newer_->older_) = file->older_;
     file->older_ = file->newer_ = nullptr;
-    by_shard_.erase(at);
     return file;
   }
 
@@ -112,7 +109,7 @@ class idle_files {
   std::size_t calls_ = 0, reused_ = 0;                // calls of keep(), and reused files, since the last decision
   bool replaces_ = true;                              // whether a new file replaces the least recently used file
   idle_file *oldest_ = nullptr, *newest_ = nullptr;   // least and most recently used
-  entries by_shard_;                                  // owned; in the order of sets and shards
+  owner_list<idle_file> by_shard_;                    // in the order of sets and shards
 };
 
 }}}   // namespace millrace::detail

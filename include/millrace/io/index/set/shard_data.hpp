@@ -36,7 +36,7 @@
 #include <millrace/io/index/set/returning_samples.hpp>
 #include <millrace/io/index/set/shard_heads.hpp>
 #include <millrace/io/index/set/shared_reads.hpp>
-#include <millrace/item/owner.hpp>
+#include <millrace/item/owner_list.hpp>
 #include <millrace/item/sample.hpp>
 
 #include <atomic>
@@ -207,7 +207,7 @@ class shard_data {
     std::exception_ptr& failure;   ///< error of the record after the good records
     read_meter& reads;
     std::shared_ptr<shared_reads> shared{};
-    std::vector<owner<open_shard>> ready{};   ///< files whose reads were announced to the storage
+    owner_list<open_shard> ready{};   ///< files whose reads were announced to the storage
     std::vector<block_cache::reservation> reserved{};
     abandoned_shards abandoned{};   ///< shards that a storage could not read
     /// Samples of one shard, in the order of their positions.

@@ -207,7 +207,7 @@ MILLRACE_INLINE void shard_data::read(read_request& r, std::span<target> all) {
     if (!is_first && block_samples(all[first].shard()) > 1) read_by_blocks(r, of_shard);
     else read_now(r, of_shard);
   }
-  for (auto& opened : std::exchange(r.ready, {})) keep(std::move(opened), r);
+  while (!r.ready.empty()) keep(r.ready.take(0), r);
 }
 
 MILLRACE_INLINE void shard_data::open_together(read_request& r, std::span<const target> targets) {
@@ -385,12 +385,9 @@ MILLRACE_RARE void shard_data::check(std::size_t shard) {
 }
 
 MILLRACE_INLINE owner<shard_data::open_shard> shard_data::acquire(std::size_t shard, read_request& r) {
-  const auto at = std::find_if(r.ready.begin(), r.ready.end(),
-                               [shard](const auto& opened) { return opened->shard == shard; });
-  if (at == r.ready.end()) return acquire({shard, *r.shared, r.reads});
-  auto opened = std::move(*at);
-  r.ready.erase(at);
-  return opened;
+  for (std::size_t i = 0; i < r.ready.size(); ++i)
+    if (r.ready[i].shard == shard) return r.ready.take(i);
+  return acquire({shard, *r.shared, r.reads});
 }
 
 }}}   // namespace millrace::detail
