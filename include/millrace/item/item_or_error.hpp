@@ -65,14 +65,17 @@ class item_or_error {
     std::construct_at(&error_, std::move(error));
     content_ = content::error;
   }
-  MILLRACE_ALWAYS_INLINE void reset() noexcept {
+  void reset() noexcept {
     if (content_ == content::item) std::destroy_at(&item_);
-    else if (content_ == content::error) std::destroy_at(&error_);
+    else if (content_ == content::error) [[unlikely]] destroy_error();
     content_ = content::nothing;
   }
 
  private:
   enum class content : std::uint8_t { nothing, item, error };
+
+  // Not inlined, so that compilers inline reset().
+  [[gnu::noinline, gnu::cold]] void destroy_error() noexcept { std::destroy_at(&error_); }
 
   void move_from(item_or_error& other) {
     if (other.content_ == content::item) std::construct_at(&item_, std::move(other.item_));
