@@ -3,11 +3,11 @@
 //   mr::detail::owner_list<std::string> names;
 //   names.push_back(mr::detail::make_owner<std::string>("a"));
 //   names[0] += "b";
-//   const auto first = names.take(0);   // an owner; names is empty
+//   const auto first = names.extract(0);   // an owner; names is empty
 //
 // All types share one type of std::vector, which reduces compile time compared with std::vector<owner<T>>.
 // Errors: std::bad_alloc. Threads: not thread-safe. Lifetime: the list deletes its objects.
-// Cost: insert() and take() move the pointers of all later objects.
+// Cost: insert() and extract() move the pointers of all later objects.
 #pragma once
 
 #include <millrace/item/owner.hpp>
@@ -45,7 +45,7 @@ class owner_list {
     objects_.insert(objects_.begin() + static_cast<std::ptrdiff_t>(index), object.get());
     object.release();
   }
-  owner<T> take(std::size_t index) noexcept {
+  owner<T> extract(std::size_t index) noexcept {
     owner<T> object(get(index));
     objects_.erase(objects_.begin() + static_cast<std::ptrdiff_t>(index));
     return object;

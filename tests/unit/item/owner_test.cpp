@@ -113,14 +113,14 @@ TEST_CASE("a list of owned objects deletes each object once") {
     list.set_last(mr::detail::make_owner<owner_base>(alive));
     CHECK(alive == 10);
     {
-      const auto first = list.take(0), last = list.take(list.size() - 1);
+      const auto first = list.extract(0), last = list.extract(list.size() - 1);
       CHECK(first->kind() == 0);
       CHECK(last->kind() == 0);
       CHECK(list.size() == 8);
       CHECK(list[0].kind() == 1);
     }
     CHECK(alive == 8);
-    CHECK(list.take(2)->kind() == 1);
+    CHECK(list.extract(2)->kind() == 1);
     CHECK(list[2].kind() == 0);
     list.insert(2, mr::detail::make_owner<owner_derived>(alive));
     CHECK(list[2].kind() == 1);

@@ -34,7 +34,7 @@ MILLRACE_INLINE auto reorder_buffer<Source>::open_next() -> shard* {
   const bool begins = at_ == 0 || !begun_;
   if (!plan_->as_listed() && begins) epoch_shards_ = plan_->shards_of(epoch_);
   begun_ = true;
-  auto opened = spare_shards_.empty() ? make_owner<shard>() : spare_shards_.take(spare_shards_.size() - 1);
+  auto opened = spare_shards_.empty() ? make_owner<shard>() : spare_shards_.extract(spare_shards_.size() - 1);
   opened->next_index = 0;
   opened->lost = nullptr;
   opened->error = nullptr;
@@ -229,7 +229,7 @@ MILLRACE_INLINE void reorder_buffer<Source>::pass_on_from(shard& first) {
 
 template <class Source>
 MILLRACE_INLINE void reorder_buffer<Source>::close_front() {
-  spare_shards_.push_back(shards_.take(0));
+  spare_shards_.push_back(shards_.extract(0));
 }
 
 template <class Source>

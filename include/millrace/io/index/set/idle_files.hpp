@@ -97,7 +97,7 @@ class idle_files {
     return at < by_shard_.size() && by_shard_[at].set_ == set && by_shard_[at].shard == shard;
   }
   owner<idle_file> remove(std::size_t at) noexcept {
-    owner<idle_file> file = by_shard_.take(at);
+    owner<idle_file> file = by_shard_.extract(at);
     (file->older_ == nullptr ? oldest_ : file->older_->newer_) = file->newer_;
     (file->newer_ == nullptr ? newest_ : file->newer_->older_) = file->older_;
     file->older_ = file->newer_ = nullptr;

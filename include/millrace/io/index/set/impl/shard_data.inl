@@ -207,7 +207,7 @@ MILLRACE_INLINE void shard_data::read(read_request& r, std::span<target> all) {
     if (!is_first && block_samples(all[first].shard()) > 1) read_by_blocks(r, of_shard);
     else read_now(r, of_shard);
   }
-  while (!r.ready.empty()) keep(r.ready.take(0), r);
+  while (!r.ready.empty()) keep(r.ready.extract(0), r);
 }
 
 MILLRACE_INLINE void shard_data::open_together(read_request& r, std::span<const target> targets) {
@@ -386,7 +386,7 @@ MILLRACE_RARE void shard_data::check(std::size_t shard) {
 
 MILLRACE_INLINE owner<shard_data::open_shard> shard_data::acquire(std::size_t shard, read_request& r) {
   for (std::size_t i = 0; i < r.ready.size(); ++i)
-    if (r.ready[i].shard == shard) return r.ready.take(i);
+    if (r.ready[i].shard == shard) return r.ready.extract(i);
   return acquire({shard, *r.shared, r.reads});
 }
 
