@@ -1,4 +1,4 @@
-// Tables of 256 bytes and sets of bytes for the word layers (the vector operations that words.hpp includes).
+// Tables of 256 bytes and sets of bytes for the word layers (words.hpp).
 //
 //   const mr::detail::word_layer::shuffled_byte_table table(entries);     // 256 bytes
 //   store(bytes, table.of(load_bytes(bytes)));                            // one result per byte

@@ -24,8 +24,8 @@ using crc_word [[gnu::aligned(1), gnu::may_alias]] = std::uint64_t;
 
 inline const crc_word* crc_word_at(const std::byte* from) noexcept { return reinterpret_cast<const crc_word*>(from); }
 
-/// Add eight bytes or one byte to a state of CRC-32C or CRC-32. The instructions are inline assembly, because g++ and
-/// clang name their targets differently. On x86-64, the instruction also loads the eight bytes.
+/// Its functions add eight bytes or one byte to a state of CRC-32C or CRC-32. The instructions are inline assembly,
+/// because g++ and clang use different names for their targets. On x86-64, the instruction also loads the eight bytes.
 #ifdef __x86_64__
 struct crc32c_instruction {
   MILLRACE_ALWAYS_INLINE static void add(std::uint64_t& state, const crc_word* bytes) noexcept {

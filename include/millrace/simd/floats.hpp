@@ -1,4 +1,4 @@
-// Vectors of f32 for the word layers (the vector operations that words.hpp includes): conversions from bytes, and loads
+// Vectors of f32 for the word layers (words.hpp): conversions from bytes, and loads
 // and stores as f32, f16 and bf16.
 //
 //   using namespace mr::detail::neon;

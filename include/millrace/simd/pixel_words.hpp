@@ -128,7 +128,7 @@ class rgb_reader {
  private:
   bytes order_[3], mask_[3];
 };
-/// Returns the quads of both blocks in turn.
+/// Returns the quads of both blocks alternately. Moves data between blocks.
 MILLRACE_SIMD bytes by_turns(quads v) noexcept {
   return as_bytes(__builtin_shufflevector(v, v, 0, 4, 1, 5, 2, 6, 3, 7));
 }
@@ -211,7 +211,7 @@ MILLRACE_SIMD channel_bytes load_rgbx(const std::uint8_t* from) noexcept {
 
 #endif
 
-/// Calls use(writer) with an rgb_writer that has these template arguments.
+/// Calls use(writer) with an rgb_writer whose template arguments are `streams` and `three_way_logic`.
 template <class Use>
 MILLRACE_SIMD void with_rgb_writer(bool streams, bool three_way_logic, const Use& use) noexcept {
   if constexpr (!has_streaming) use(rgb_writer<>());

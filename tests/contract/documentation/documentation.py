@@ -58,7 +58,7 @@ DISABLE_INDEX = NO
 
 
 SOUGHT = ("shards", "lines", "from", "map", "batch", "shuffle", "jpeg")
-# They exist only for compile errors.
+# These names exist only for compile errors.
 DECOYS = re.compile(r"detail::(diagnose::|broken_|no_batches)|\bRejects\b.* at compile time|"
                     r"^(num_workers|buffer_size|batch_size)$", re.MULTILINE)
 

@@ -14,9 +14,9 @@
 # under `#if MISTAKE`, and `// wrong here` at the end of the line that the error must name. The runner writes each case
 # to its own source, build/errors/cases/NAME.cpp, in which every line keeps its number. With MISTAKE=0, the case must
 # compile: the faster compiler compiles all cases of g++ joined into one file, and g++ compiles them separately only if
-# that fails. With MISTAKE=1 it must fail alone, with exactly one `error:` line, which names that line and matches the
-# REGEX. Repetitions of an error at one place count once. Both compilers compile the cases of TYPICAL and those of
-# changed files, and one of them each other case: the other compiler is due at the next commit (checks.py).
+# that fails. With MISTAKE=1 the case must fail alone, with exactly one `error:` line, which names that line and matches
+# the REGEX. Repetitions of an error at one place count once. Both compilers compile the cases of TYPICAL and of changed
+# files. One compiler compiles each other case, and the other compiler does so at the next commit (checks.py).
 #
 # TYPICAL lists mistakes of new users; none of them may be removed. Three of their other mistakes compile now and are
 # run: a callable with a unique_ptr, rows of a std::vector of varying length, and an array of images

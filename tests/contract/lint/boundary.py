@@ -16,8 +16,8 @@ from checks import ROOT, Report
 from signatures import public_names, signatures
 from tree import Tree
 
-# Folders whose headers users never include by name: all that they and their folders declare is in millrace::detail. The
-# README of the headers marks them with an asterisk.
+# Users never include headers of these folders by name. The folders and their subfolders declare names in
+# millrace::detail only. The README of the headers marks them with an asterisk.
 PRIVATE = ("simd", "measure/meters", "sync", "order", "work", "read", "image/jpeg/baseline",
            "image/jpeg/progressive", "image/jpeg/libjpeg", "image/resize", "image/color", "image/warp", "image/render",
            "adapt/python")

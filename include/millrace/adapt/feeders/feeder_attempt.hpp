@@ -6,12 +6,12 @@
 //   const std::string problem = a.problem_of(code);  // empty: the answer is complete, with the status a.status()
 //
 // The window of a feeder is the maximum number of rows that are requested from it at the same time. The window is rate
-// * (50 ms + 2 * latency), but at least four rows for each worker of the feeder. The rate is the number of rows per
-// second that the feeder delivers, and the latency is the duration of its fastest answer. The window is divided into
-// several requests, so that the feeder never waits for the network. There are eight requests, or more if their rows
-// would exceed max_request_rows(), but at most two for each worker. Several trainers share a feeder by additive
-// increase and multiplicative decrease: an answer with status 429 halves this trainer's share of the window, and each
-// answer with rows increases the share.
+// * (50 ms + 2 * latency), but at least 4 and at most 128 rows for each worker of the feeder. The rate is the number of
+// rows per second that the feeder delivers, and the latency is the duration of its fastest answer. The window is
+// divided into several requests, so that the feeder never waits for the network. Eight requests are usual. If their
+// rows would exceed max_request_rows(), more requests are used. The maximum is two requests for each worker.
+// Several trainers share a feeder by additive increase and multiplicative decrease: an answer with status 429 halves
+// this trainer's share of the window, and each answer with rows increases the share.
 // Errors: std::bad_alloc. Threads: the network thread. Lifetime: the feeder_state must outlive the attempt.
 #pragma once
 
@@ -76,8 +76,8 @@ struct feeder_state {
     failures = 0;
   }
   /// Halves the share after an answer with status 429. `sent_ns` is the time at which the request was sent. If the
-  /// request was sent before the last reduction, the call has no effect. The next request is sent when another answer
-  /// arrives. If no other request is running, it is sent after a pause.
+  /// request was sent before the last reduction, the share does not change. The next request is sent when the next
+  /// answer arrives, or after a pause if no other request is running.
   void record_busy(std::int64_t sent_ns, std::int64_t now_ns, std::int64_t pause_ns) noexcept {
     ++statistics.busy;
     if (sent_ns >= reduced_ns) {
@@ -92,17 +92,17 @@ struct feeder_state {
     const std::int64_t now_ns = read_clock_ns(CLOCK_MONOTONIC);
     ++statistics.failures;
     statistics.problem = printable(problem, 300);
-    if (!std::exchange(statistics.is_ready, false) && due_ns > now_ns) return;   // was sent before the pause
+    if (!std::exchange(statistics.is_ready, false) && due_ns > now_ns) return;   // the request preceded the pause
     const double limit_ns = 20e6 * static_cast<double>(1 << std::min(failures++, 7));
     due_ns = now_ns + std::max(static_cast<std::int64_t>(uniform * std::min(limit_ns, 2e9)), least_pause_ns);
   }
 
   const feeder_host at;
   feeder_statistics statistics{};
-  std::size_t all_rows = 0, request_rows = 1;   // the window with a share of 1, and the maximum for a request
+  std::size_t all_rows = 0, request_rows = 1;   // the window with a share of 1; the maximum rows of a request
   double share = 1;                             // part of the window that this trainer uses, from 0 to 1
   bool is_listed = true, is_greeting = false;
-  std::size_t running = 0;                                 // requests, including a handshake
+  std::size_t running = 0;                                 // number of requests, including a handshake
   std::int64_t due_ns = 0, first_ns = 0, reduced_ns = 0;   // no request before due_ns
   double rate = 0, least_seconds = 0;
   std::uint64_t answers = 0;
@@ -147,7 +147,7 @@ class feeder_attempt {
     handle.set(CURLOPT_PROTOCOLS_STR, "http,https");
     handle.set(CURLOPT_HTTPHEADER, headers_.get());
     handle.set(CURLOPT_NOSIGNAL, 1L);
-    const auto set_limit = [this](CURLoption option, double seconds) {   // 0 is libcurl's default
+    const auto set_limit = [this](CURLoption option, double seconds) {   // for 0, libcurl uses its default
       handle.set(option, static_cast<long>(std::clamp(1'000 * seconds, 1.0, 86'400'000.0)));
     };
     set_limit(CURLOPT_CONNECTTIMEOUT_MS, o.connect_limit.count());
@@ -211,7 +211,7 @@ class feeder_attempt {
   const std::shared_ptr<feeder_job> job;
   bool is_hedge = false;
   const std::int64_t sent_ns = read_clock_ns(CLOCK_MONOTONIC);
-  std::size_t requested_rows = 0;   // rows that the feeder had to compute when the request was sent
+  std::size_t requested_rows = 0;   // rows in flight after this request was sent
   curl_easy handle{};
   std::string body{};   // of an answer without rows
 

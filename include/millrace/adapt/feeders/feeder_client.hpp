@@ -4,9 +4,11 @@
 //   options.rows = rows;                          // the session opens it
 //
 // The network thread sends each request of the session to the feeder with the most free space in its window. If a
-// request fails, it is sent to another feeder, at most three times. After that, or without another feeder, the workers
-// of the session compute its rows. Errors: setup_error for invalid options, and if sessions with different rows share a
-// storage. Threads: as for row_storage.hpp.
+// request fails, the thread sends it again, at most three times, and to another feeder if one has space. An answer with
+// status 429 does not count as a failure. After three repetitions, or if no feeder is ready, the workers of the session
+// compute the rows.
+// Errors: setup_error for invalid options, and if sessions with different rows share a storage. Threads: see
+// row_storage.hpp.
 #pragma once
 
 #include <millrace/adapt/feeders/feeder_attempt.hpp>
@@ -61,7 +63,7 @@ class feeder_client final : public feeder_storage {
     thread_.join();
     if (!resolver_.joinable()) return;
     if (book_->is_complete.load()) resolver_.join();
-    else resolver_.detach();   // a search for a name may last many seconds
+    else resolver_.detach();   // resolving a name may last many seconds
   }
 
   void open(const row_run& run) override {
@@ -85,7 +87,7 @@ class feeder_client final : public feeder_storage {
   }
   std::size_t free_rows() override {
     const std::lock_guard lock(mutex_);
-    return 8 * room_ < capacity_ ? 0 : std::min(room_, request_rows_);   // no requests for single rows
+    return 8 * room_ < capacity_ ? 0 : std::min(room_, request_rows_);   // avoids requests for single rows
   }
   void read_rows(const row_range& range, row_slots slots) override {
     auto job = std::make_shared<feeder_job>(feeder_job{std::move(slots), range});
@@ -196,7 +198,7 @@ class feeder_client final : public feeder_storage {
 
   void update_feeders(const address_book& book) {
     was_resolved_ = true;
-    for (const auto& f : feeders_)   // if a name was not resolved, its addresses stay
+    for (const auto& f : feeders_)   // keeps the addresses of names that were not resolved
       f->is_listed = f->is_listed && std::any_of(book.problems.begin(), book.problems.end(),
                                                  [&f](const auto& p) { return p.first == f->at.name(); });
     for (const feeder_host& a : book.all) {
@@ -212,7 +214,7 @@ class feeder_client final : public feeder_storage {
     for (const auto& [name, problem] : book.problems) post_once(problem, problem + ". Millrace repeats the search");
   }
 
-  /// Sends waiting requests to feeders. Without feeders, returns their rows to the session.
+  /// Sends waiting requests to feeders. If no feeder is ready, returns their rows to the session.
   void assign(std::int64_t now_ns) {
     while (!waiting_.empty()) {
       const job_pointer j = waiting_.front();
@@ -269,7 +271,7 @@ class feeder_client final : public feeder_storage {
     } else if (status == 429) {
       const auto random_ns = static_cast<std::int64_t>((1 + 4 * random_.uniform()) * static_cast<double>(tick_ns));
       f.record_busy(a.sent_ns, read_clock_ns(CLOCK_MONOTONIC), std::max(a.pause_ns(), random_ns));
-      if (a.job) --a.job->attempts;   // another attempt is allowed
+      if (a.job) --a.job->attempts;   // this attempt does not count
     } else if (status >= 500) {
       fail(f, "the feeder answers status " + std::to_string(status), a.pause_ns());
     } else if (status == 401 || status == 403) {
@@ -312,7 +314,7 @@ class feeder_client final : public feeder_storage {
       const feeder_attempt& a = *running_.at(handle);
       const job_pointer j = a.job;
       if (!j) continue;
-      if (!j->slots.is_needed()) {   // the session or another feeder has computed the rows, or the session has ended
+      if (!j->slots.is_needed()) {   // the session or another feeder has computed the rows
         const attempt_pointer ended = end(handle);
         if (!j->is_hedged) fail(ended->to, "the answer was too late");
       } else if (!j->is_hedged && a.seconds(now_ns) > hedges_.late_seconds()) {
@@ -361,7 +363,7 @@ class feeder_client final : public feeder_storage {
   mutable std::mutex mutex_;   // guards the next four lines
   std::deque<job_pointer> submitted_;
   std::vector<feeder_statistics> published_;
-  std::size_t capacity_ = 0, room_ = 0, request_rows_ = 1;   // rows of all windows, free ones, and of a request
+  std::size_t capacity_ = 0, room_ = 0, request_rows_ = 1;   // rows: of all windows, free, of a request
   bool ending_ = false;
 
   // Only the network thread uses these.
@@ -373,7 +375,7 @@ class feeder_client final : public feeder_storage {
   rng random_{{.seed = steady_now_ns()}};
   std::set<std::string> reported_;
   std::int64_t next_check_ns_ = 0, next_lookup_ns_ = 0, last_ready_ns_ = 0;
-  std::shared_ptr<address_book> book_;   // while names are resolved
+  std::shared_ptr<address_book> book_;   // null unless names are being resolved
   bool was_resolved_ = false;
 
   std::thread resolver_, thread_;

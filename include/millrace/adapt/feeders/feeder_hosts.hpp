@@ -29,7 +29,7 @@ struct feeder_host {
   std::string host{}, port{}, scheme{"http"};   // or "https"
   std::string numeric{};                        // an address to which the host was resolved
 
-  /// Returns a host as it is written in a URL: an IPv6 address is in brackets.
+  /// Returns the host for a URL, which has brackets around an IPv6 address.
   static std::string bracketed(const std::string& host) {
     return host.find(':') == std::string::npos ? host : "[" + host + "]";
   }
@@ -37,7 +37,7 @@ struct feeder_host {
   std::string text() const { return name() + " (" + numeric + ")"; }
 };
 
-/// Returns a list of Slurm in the form of braces: "node[01-04,7],big:1" as "{node{{01..04},{7..7}},big}:1".
+/// Converts a list of Slurm to braces: "node[01-04,7],big:1" to "{node{{01..04},{7..7}},big}:1".
 inline std::string slurm_list_as_braces(std::string_view list) {
   std::string text;
   while (!list.empty()) {
@@ -60,7 +60,7 @@ inline std::string slurm_list_as_braces(std::string_view list) {
     }
     text += ranges.find(',') == ranges.npos ? choices : "{" + choices + "}";
   }
-  int depth = 0;   // of braces
+  int depth = 0;   // number of open braces
   const bool has_names = std::any_of(text.begin(), text.end(), [&depth](char c) {
     depth += (c == '{') - (c == '}');
     return c == ',' && depth == 0;
@@ -83,7 +83,7 @@ inline std::optional<feeder_host> split_host_port(std::string_view text) {
   return feeder_host{std::string(host), std::string(port)};
 }
 
-/// Expands lists. Throws setup_error.
+/// Expands lists of hosts. Throws setup_error for an invalid host.
 inline std::vector<feeder_host> expand_hosts(const std::vector<std::string>& lists) {
   std::vector<feeder_host> all;
   for (const std::string& list : lists)

@@ -24,7 +24,7 @@ struct feeder_options {
   std::string ca_file{};   ///< certificates of authorities for https://; if empty, the system's certificates
   std::size_t memory_bytes = std::size_t{64} << 20;   ///< maximum memory of answers that arrive at the same time
   std::chrono::duration<double> connect_limit{5};     ///< timeout for establishing a connection
-  std::chrono::duration<double> answer_limit{20};     ///< maximum time until an answer with a few rows is complete
+  std::chrono::duration<double> answer_limit{20};     ///< maximum time from a request to the end of its answer
   /// Rules for a second request to another feeder if an answer is late.
   remote_hedging hedge{.least_wait = std::chrono::milliseconds(50)};
   notice_function notice{};   ///< receives notices, on another thread; if empty, they are written to stderr

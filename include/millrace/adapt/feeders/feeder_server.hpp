@@ -7,8 +7,8 @@
 //
 // libmicrohttpd has a thread for each connection. The thread waits until the workers have computed the rows of its
 // request, and sends them. All workers share each request. If `max_requests` requests are in progress, a new request is
-// accepted only if its rank has fewer than an equal share. Memory: 4 MiB for each request, or a row if that is larger;
-// 16 KiB for each connection.
+// accepted only if its rank has fewer requests in progress than its equal share of max_requests.
+// Memory: 4 MiB for each request, or the size of a row if that is larger; 16 KiB for each connection.
 // Errors: setup_error for options that are not valid; io_error if the server cannot listen or read a file.
 // Threads: one thread calls close_slow() and drain(). Lifetime: the row_maker must outlive the server.
 #pragma once
@@ -66,7 +66,7 @@ class feeder_server {
 
   /// Returns the address and the port.
   const std::string& address() const noexcept { return address_; }
-  /// Returns the number of requests that are computed or sent.
+  /// Returns the number of requests whose rows are being computed or sent.
   std::size_t requests() const noexcept {
     const std::lock_guard lock(mutex_);
     return active_.size();
@@ -96,10 +96,10 @@ class feeder_server {
   struct request {
     feeder_decision decision;
     std::vector<ordered_sample> samples{};
-    std::size_t part_rows = 1, next = 0, missing = 0;   // numbers of parts; guarded by the server's mutex
+    std::size_t part_rows = 1, next = 0, missing = 0;   // rows of a part; the next part; missing parts
     std::vector<std::vector<std::byte>> parts{};        // the rows
     unsigned status = 200;
-    int socket = -1;   // on which the rows are sent since `since_ns`
+    int socket = -1;   // sends the rows since `since_ns`; -1 before that time
     std::uint64_t since_ns = 0;
 
     std::uint64_t rank() const noexcept { return decision.range.first % decision.range.step; }
@@ -156,7 +156,7 @@ class feeder_server {
     daemon_ = MHD_start_daemon(flags, 0, nullptr, nullptr, &on_request, this, MHD_OPTION_SOCK_ADDR, address->ai_addr,
                                MHD_OPTION_NOTIFY_COMPLETED, &on_end, this, MHD_OPTION_UNESCAPE_CALLBACK, &keep_escapes,
                                nullptr, MHD_OPTION_CONNECTION_LIMIT, connections, MHD_OPTION_PER_IP_CONNECTION_LIMIT,
-                               connections - connections / 4,   // 8 ranks have one address
+                               connections - connections / 4,   // the ranks of a machine have one address
                                MHD_OPTION_CONNECTION_MEMORY_LIMIT, std::size_t{16} << 10, MHD_OPTION_CONNECTION_TIMEOUT,
                                static_cast<unsigned>(o.patience.count()), MHD_OPTION_STRICT_FOR_CLIENT, 1,
                                MHD_OPTION_ARRAY, secure ? tls : tls + 3, MHD_OPTION_END);
@@ -195,7 +195,7 @@ class feeder_server {
                                         .has_body = has_body},
                                        server.rules_)};
       *state = &r;   // on_end() deletes it
-      // The answer to a request with a body is sent before the body arrives, and closes the connection.
+      // A request with a body is answered before the body arrives. libmicrohttpd then closes the connection.
       return r.decision.status == 413 || r.decision.status == 405 ? server.answer(connection, r) : MHD_YES;
     } catch (...) {
       return MHD_NO;   // out of memory: the connection is closed
@@ -254,7 +254,7 @@ class feeder_server {
                 MHD_create_response_from_iovec(parts.data(), static_cast<unsigned>(parts.size()), nullptr, nullptr));
   }
 
-  /// Counts a request, unless too many are in progress. Returns whether it was counted.
+  /// Adds a request to active_, unless too many are in progress. Returns whether it was added.
   bool accepts(request& r) {
     const std::lock_guard lock(mutex_);
     active_.push_back(&r);
@@ -299,7 +299,7 @@ class feeder_server {
       if (--r.missing == 0) computed_all_.notify_all();
     }
   }
-  /// Ends the threads. Requests whose rows no worker has begun are refused.
+  /// Ends the threads. Refuses requests with parts that no worker has begun.
   void stop() noexcept {
     draining_.store(true);
     {
@@ -366,7 +366,7 @@ class feeder_server {
   feeder_rules rules_;
   std::atomic<bool> draining_{false};
   std::atomic<std::uint64_t> computed_{0}, failed_{0}, sent_bytes_{0}, refused_{0}, busy_{0}, closed_{0}, busy_ns_{0};
-  mutable std::mutex mutex_;       // guards the next three members
+  mutable std::mutex mutex_;       // guards the next three members, and the parts of requests
   std::vector<request*> active_;   // requests in progress
   std::deque<request*> queue_;     // requests with parts that no worker has begun
   bool stopping_ = false;

@@ -69,7 +69,7 @@ auto maps_before_batch(std::uint64_t seed, stage_list<Maps...>&& maps, stage_lis
                     "Use plain tars, and a flow that consists of shuffle, map and batch");
 }
 
-/// Whether each row of a flow can be computed alone, if its source has an index.
+/// Returns whether each row of a flow can be computed alone if its source has an index.
 template <class Flow>
 constexpr bool makes_rows_alone() {
   if constexpr (!may_be_planned<Flow>()) return false;
@@ -79,7 +79,7 @@ constexpr bool makes_rows_alone() {
 }
 
 /// Returns the maximum number of cursors, one for each epoch and rank. A cursor may contain a permutation of all
-/// positions, with 8 bytes each. All cursors together have about 512 MiB.
+/// positions, with 8 bytes each. All cursors together use about 512 MiB.
 constexpr std::size_t cursor_limit(std::uint64_t positions) noexcept {
   return std::clamp<std::uint64_t>((std::uint64_t{64} << 20) / std::max<std::uint64_t>(positions, 1), 4, 64);
 }
@@ -141,7 +141,7 @@ class flow_rows final : public row_maker {
   }
 
  private:
-  static constexpr std::uint64_t max_damaged = 1'000;   // samples without shapes
+  static constexpr std::uint64_t max_damaged = 1'000;   // before the first good sample
 
   /// The memory of a worker.
   struct alignas(64) place {
@@ -173,8 +173,8 @@ class flow_rows final : public row_maker {
     return owner<planned>(static_cast<planned*>(run.release()));
   }
 
-  /// Fixes the shapes by the first good sample, as run_core::learn_shapes() does. If the trainer does not tolerate the
-  /// damage of earlier samples, it ends.
+  /// Sets the shapes from the first good sample, as run_core::learn_shapes() does. Ignores damage of earlier samples:
+  /// the trainer also reads these samples, and ends if its options do not tolerate the damage.
   void learn_shapes(std::size_t rows) {
     for (std::uint64_t position = 0;; ++position) try {
         const auto samples = samples_of({.first = position, .count = 1});
@@ -216,7 +216,7 @@ class flow_rows final : public row_maker {
     items.reserve(count);
     for (std::size_t i = 0; i < count; ++i) try {
         items.push_back(item_of(from, here.memory));
-      } catch (...) {}   // the other samples are read, too
+      } catch (...) {}   // continues, so that the reader is after the last sample
     if (items.size() < count) return false;
     const item* all[together];
     for (std::size_t i = 0; i < count; ++i) all[i] = &items[i];
@@ -263,7 +263,7 @@ class flow_rows final : public row_maker {
   row_run run_;
   std::vector<place> places_;   // one for each worker
   std::mutex mutex_;
-  std::list<known_cursor> cursors_;   // guarded by mutex_, the last used one first
+  std::list<known_cursor> cursors_;   // guarded by mutex_; the most recently used cursor is first
 };
 
 }}}   // namespace millrace::detail

@@ -20,8 +20,8 @@
 // A body consists of rows in the order of the request. Each row begins with a header of 8 bytes, little-endian: the
 // number of bytes that follow (u32), and their CRC-32C (u32). If the feeder cannot compute the row, because its sample
 // is damaged, this number is 2^32 - 1, and no bytes follow. The trainer then computes the row, and reports the damage.
-// Errors: data_error for an invalid body. Input is untrusted: no size is used before it
-// has been checked against the handshake. Threads: pure functions; a decoder is not synchronized. Cost: a copy.
+// Errors: data_error for an invalid body. Input is untrusted: no size is used before it has been checked against the
+// handshake. Threads: pure functions; a decoder is not synchronized. Cost: a copy of each row.
 #pragma once
 
 #include <millrace/adapt/feeders/row_storage.hpp>
@@ -199,8 +199,8 @@ struct row_answer {
   std::uint32_t crc = 0;
 };
 
-/// Unused buffers for rows. Decoders share them: the next row uses the last used buffer, which is in the caches of the
-/// core.
+/// Unused buffers for rows, which all decoders share. A row uses the most recently used buffer, because it is in the
+/// caches of the core.
 using row_buffers = std::vector<std::vector<std::byte>>;
 
 /// Decodes a body that arrives in pieces.

@@ -181,7 +181,7 @@ class running {
   std::uint64_t loop_epoch_ = 0;
   std::shared_ptr<batch_lease> current_{};   // until commit()
   std::span<const slot_tensor> tensors_{};
-  std::optional<position> last_{};      // of the last batch of commit()
+  std::optional<position> last_{};      // of the last committed batch
   std::array<std::uint64_t, 2> at_{};   // its epoch and step
 };
 

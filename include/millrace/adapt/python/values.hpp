@@ -47,7 +47,7 @@ inline PyObject* str_of(std::string_view text) {
   return PyUnicode_DecodeUTF8(text.data(), static_cast<Py_ssize_t>(text.size()), "surrogateescape");
 }
 
-/// Returns an attribute, or null after an error. Interns the name, because CPython caches each new name.
+/// Returns an attribute, or null after an error. The name is interned: CPython keeps each other name object in a cache.
 inline reference attribute(PyObject* of, const char* name) {
   const reference interned(PyUnicode_InternFromString(name));
   return reference(interned ? PyObject_GetAttr(of, interned.get()) : nullptr);

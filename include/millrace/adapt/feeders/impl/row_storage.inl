@@ -1,10 +1,10 @@
 // Definitions for row_storage.hpp. The class row_requests requests the rows of one session.
 //
 // A thread claims tickets that the workers leave (dispatcher::claim_surplus()), and requests their rows. Each row of a
-// request leaves the state MISSING once, by an atomic exchange: to STORED, or to RETURNED, if the workers compute it,
-// because the storage drops the request, or the answer is late (return_overdue()). A row with a wrong size or checksum
-// stays MISSING. The sample of a ticket stays in the input until the row is stored: the workers may need
-// it, and it has the digest, the key and the epoch of the row.
+// request is missing at first. An atomic exchange changes its state to `stored`, or to `returned` if the workers must
+// compute the row. Rows are returned if the storage drops the request, or if the answer is late (return_overdue()). A
+// row with a wrong size or checksum remains missing. The sample of a ticket remains in the input until the row is
+// stored. The workers may need the sample, and it has the digest, the key and the epoch of the row.
 #pragma once
 
 #include <millrace/adapt/feeders/row_storage.hpp>
@@ -28,7 +28,7 @@ namespace millrace { inline namespace MILLRACE_ABI {
 
 namespace detail {
 
-/// Closed at the end of a session, because row_slots may outlive it.
+/// Connects row_slots with their session. The session clears `requests` when it ends, because row_slots may outlive it.
 struct row_gate {
   std::shared_mutex mutex;
   row_requests* requests = nullptr;   // null: the session has ended
@@ -42,7 +42,7 @@ struct row_request {
 
   const std::shared_ptr<row_gate> gate;
   std::vector<std::atomic<state>> states;
-  std::uint64_t first = 0, sent_ns = 0;   // the ticket of the first row
+  std::uint64_t first = 0, sent_ns = 0;   // ticket of the first row; time of the request
   std::size_t count = 0;
   std::atomic<std::size_t> missing;
 };
@@ -229,11 +229,11 @@ class row_requests final : public row_feed, private space_listener {
   dispatcher& tickets_;
   const std::shared_ptr<row_gate> gate_ = std::make_shared<row_gate>();
   event_counts* counts_ = nullptr;
-  std::size_t most_ = 0;   // rows of a request
+  std::size_t most_ = 0;   // maximum rows of a request
   std::atomic<std::uint64_t> changes_{0}, calls_{0}, slowest_ns_{0};
   std::atomic<std::size_t> outstanding_{0};   // rows that are claimed and missing
   std::atomic<bool> stopped_{false};
-  std::uint64_t retry_at_ns_ = 0, pause_ns_ = 0;   // used by the thread, as the next line
+  std::uint64_t retry_at_ns_ = 0, pause_ns_ = 0;   // only the thread uses this line and the next one
   std::vector<std::shared_ptr<row_request>> requests_;
   doorbell bell_;
   std::thread thread_;

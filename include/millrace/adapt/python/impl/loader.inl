@@ -174,7 +174,7 @@ MILLRACE_INLINE void deliver_notices(notice_queue& notices, PyObject* deliver) {
   }
 }
 
-/// The arguments of _bind(), borrowed. `begun`, `warn` and `stream` are methods. column_type: None for torch.
+/// Borrowed arguments of _bind(). `begun`, `warn` and `stream` are bound methods. `column_type` is None for torch.
 struct loop_arguments {
   PyObject *session, *begun, *warn, *stream, *copies, *column_type, *deliver;
 };

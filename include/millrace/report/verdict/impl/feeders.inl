@@ -67,7 +67,7 @@ MILLRACE_INLINE std::optional<feeder_gain> feeder_gain_of(const flow_statistics&
 
 namespace detail {
 
-/// Returns both ends of a TCP connection over the loopback interface, or no files.
+/// Returns both ends of a TCP connection over the loopback interface, or two empty descriptors.
 MILLRACE_INLINE std::pair<unique_fd, unique_fd> loopback_connection() {
   unique_fd listener(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
   unique_fd sender(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
