@@ -12,7 +12,7 @@
 // fails, its rows are requested from another feeder. If a request is late, its rows are also requested from a second
 // feeder. Without feeders, the workers compute all rows. Host names are resolved every 10 s. Each address of a host is
 // a feeder. A feeder that was lost is used again when it returns.
-// Errors: setup_error for invalid options. A feeder refuses the run if its program, flow, data set, seed, layout of
+// Errors: setup_error for invalid options. A feeder refuses the run if its build id, flow, data set, seed, layout of
 // rows or token differs. Each host that refuses is reported by one notice. Another notice reports the loss of the last
 // feeder. Responses are untrusted: each size is checked before it is used. Feeders receive the token, positions and a
 // hash of the run, but no keys of object stores. Without https://, the token is not encrypted.

@@ -28,8 +28,8 @@ struct feed_rows_options {
   /// from a rank that has fewer requests in progress than its equal share of max_requests. The value 0 means 16, plus 4
   /// for each worker.
   std::size_t max_requests = 0;
-  /// Maximum time until a client has received an answer. After SIGTERM, also the maximum time until the requests in
-  /// progress are complete. At most one day.
+  /// Maximum time until a client has received its rows, after they are computed. A client has twice this time to send
+  /// a request. After SIGTERM, also the maximum time until the requests in progress are complete. At most one day.
   std::chrono::seconds patience{20};
 };
 

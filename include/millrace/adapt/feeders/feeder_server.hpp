@@ -20,6 +20,7 @@
 
 #include <millrace/adapt/feeders/feed_rows_options.hpp>
 #include <millrace/adapt/feeders/feeder_hosts.hpp>
+#include <millrace/adapt/feeders/client_request.hpp>
 #include <millrace/adapt/feeders/row_maker.hpp>
 #include <millrace/base/clock.hpp>
 #include <millrace/io/file/read_file.hpp>
@@ -31,6 +32,7 @@
 #include <condition_variable>
 #include <cstring>
 #include <deque>
+#include <list>
 #include <mutex>
 #include <set>
 #include <thread>
@@ -72,13 +74,14 @@ class feeder_server {
     return active_.size();
   }
 
-  /// Closes the connections of clients that have not received an answer within `patience`.
+  /// Closes the connections of clients that exceed their limit (libmicrohttpd: only those without any activity).
   void close_slow() noexcept {
     const std::lock_guard lock(mutex_);
     const std::uint64_t now = steady_now_ns();
-    for (request* const r : active_)
-      if (r->socket >= 0 && now - r->since_ns > patience_ns()) {
-        ::shutdown(std::exchange(r->socket, -1), SHUT_RDWR);
+    for (client_connection& c : connections_)
+      if (c.end_ns < now) {
+        ::shutdown(c.socket, SHUT_RDWR);
+        c.end_ns = client_connection::no_limit;
         ++closed_;
       }
   }
@@ -92,19 +95,6 @@ class feeder_server {
   }
 
  private:
-  /// A request, from its headers to the end of its answer.
-  struct request {
-    feeder_decision decision;
-    std::vector<ordered_sample> samples{};
-    std::size_t part_rows = 1, next = 0, missing = 0;   // rows of a part; the next part; missing parts
-    std::vector<std::vector<std::byte>> parts{};        // the rows
-    unsigned status = 200;
-    int socket = -1;   // sends the rows since `since_ns`; -1 before that time
-    std::uint64_t since_ns = 0;
-
-    std::uint64_t rank() const noexcept { return decision.range.first % decision.range.step; }
-  };
-
   static constexpr std::size_t max_part_rows = 16;
 
   static void expect(bool good, const std::string& problem, const char* hint) {
@@ -154,8 +144,9 @@ class feeder_server {
                            (address->ai_family == AF_INET6 ? MHD_USE_DUAL_STACK : MHD_NO_FLAG);
     errno = 0;
     daemon_ = MHD_start_daemon(flags, 0, nullptr, nullptr, &on_request, this, MHD_OPTION_SOCK_ADDR, address->ai_addr,
-                               MHD_OPTION_NOTIFY_COMPLETED, &on_end, this, MHD_OPTION_UNESCAPE_CALLBACK, &keep_escapes,
-                               nullptr, MHD_OPTION_CONNECTION_LIMIT, connections, MHD_OPTION_PER_IP_CONNECTION_LIMIT,
+                               MHD_OPTION_NOTIFY_CONNECTION, &on_connection, this, MHD_OPTION_NOTIFY_COMPLETED, &on_end,
+                               this, MHD_OPTION_UNESCAPE_CALLBACK, &keep_escapes, nullptr, MHD_OPTION_CONNECTION_LIMIT,
+                               connections, MHD_OPTION_PER_IP_CONNECTION_LIMIT,
                                connections - connections / 4,   // the ranks of a machine have one address
                                MHD_OPTION_CONNECTION_MEMORY_LIMIT, std::size_t{16} << 10, MHD_OPTION_CONNECTION_TIMEOUT,
                                static_cast<unsigned>(o.patience.count()), MHD_OPTION_STRICT_FOR_CLIENT, 1,
@@ -178,23 +169,45 @@ class feeder_server {
   /// Does not decode %XX in paths, because no path of a feeder contains it.
   static std::size_t keep_escapes(void*, MHD_Connection*, char* text) noexcept { return std::strlen(text); }
 
+  static void on_connection(void* self, MHD_Connection* connection, void** state,
+                            MHD_ConnectionNotificationCode code) noexcept {
+    auto& server = *static_cast<feeder_server*>(self);
+    const std::lock_guard lock(server.mutex_);
+    if (code == MHD_CONNECTION_NOTIFY_CLOSED) {
+      server.connections_.remove_if([state](const client_connection& c) { return &c == *state; });
+    } else if (const auto* info = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD)) {
+      try {
+        auto& added = server.connections_.emplace_front(client_connection{.socket = info->connect_fd});
+        added.set_limit(2 * server.patience_ns());
+        *state = &added;
+      } catch (const std::bad_alloc&) {   // on_request() closes the connection
+      }
+    }
+  }
   static MHD_Result on_request(void* self, MHD_Connection* connection, const char* path, const char* method,
                                const char*, const char*, std::size_t*, void** state) noexcept {
     auto& server = *static_cast<feeder_server*>(self);
     try {
-      if (*state) return server.answer(connection, *static_cast<request*>(*state));
+      if (*state) return server.answer(connection, *static_cast<client_request*>(*state));
       const auto header = [connection](const char* name) {
         const char* const value = MHD_lookup_connection_value(connection, MHD_HEADER_KIND, name);
         return std::string_view(value ? value : "");
       };
+      const auto* const info = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
+      if (!info || !info->socket_context) return MHD_NO;
+      auto& from = *static_cast<client_connection*>(info->socket_context);
       const std::string_view length = header(MHD_HTTP_HEADER_CONTENT_LENGTH);
       const bool has_body = (!length.empty() && length != "0") || !header(MHD_HTTP_HEADER_TRANSFER_ENCODING).empty();
-      request& r = *new request{decide({.method = method,
-                                        .path = path,
-                                        .authorization = header(MHD_HTTP_HEADER_AUTHORIZATION),
-                                        .has_body = has_body},
-                                       server.rules_)};
+      client_request& r = *new client_request{from, decide({.method = method,
+                                                            .path = path,
+                                                            .authorization = header(MHD_HTTP_HEADER_AUTHORIZATION),
+                                                            .has_body = has_body},
+                                                           server.rules_)};
       *state = &r;   // on_end() deletes it
+      {
+        const std::lock_guard lock(server.mutex_);
+        from.end_ns = client_connection::no_limit;
+      }
       // A request with a body is answered before the body arrives. libmicrohttpd then closes the connection.
       return r.decision.status == 413 || r.decision.status == 405 ? server.answer(connection, r) : MHD_YES;
     } catch (...) {
@@ -202,17 +215,18 @@ class feeder_server {
     }
   }
   static void on_end(void* self, MHD_Connection*, void** state, MHD_RequestTerminationCode code) noexcept {
-    const std::unique_ptr<request> of(static_cast<request*>(*state));
+    const std::unique_ptr<client_request> of(static_cast<client_request*>(*state));
     *state = nullptr;
-    if (!of || of->decision.action != feeder_action::rows) return;
+    if (!of) return;
     auto& server = *static_cast<feeder_server*>(self);
     const std::lock_guard lock(server.mutex_);
+    of->from.set_limit(2 * server.patience_ns());
     std::erase(server.active_, of.get());
-    if (code == MHD_REQUEST_TERMINATED_COMPLETED_OK)
+    if (code == MHD_REQUEST_TERMINATED_COMPLETED_OK && of->status == 200)
       for (const auto& part : of->parts) server.sent_bytes_ += part.size();
   }
 
-  MHD_Result answer(MHD_Connection* connection, request& r) {
+  MHD_Result answer(MHD_Connection* connection, client_request& r) {
     const feeder_decision& d = r.decision;
     const bool draining = draining_.load();
     switch (d.action) {
@@ -245,8 +259,7 @@ class feeder_server {
       queued_.notify_all();
       computed_all_.wait(lock, [&r] { return r.missing == 0; });
     }
-    if (const auto* info = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD))
-      r.socket = info->connect_fd, r.since_ns = steady_now_ns();
+    r.from.set_limit(patience_ns());
     lock.unlock();
     if (r.status != 200) return send_text(connection, r.status, "the rows could not be computed\n");
     for (const auto& part : r.parts) parts.push_back({part.data(), part.size()});
@@ -255,11 +268,11 @@ class feeder_server {
   }
 
   /// Adds a request to active_, unless too many are in progress. Returns whether it was added.
-  bool accepts(request& r) {
+  bool accepts(client_request& r) {
     const std::lock_guard lock(mutex_);
     active_.push_back(&r);
     const auto mine = static_cast<std::size_t>(
-        std::count_if(active_.begin(), active_.end(), [&r](const request* a) { return a->rank() == r.rank(); }));
+        std::count_if(active_.begin(), active_.end(), [&r](const client_request* a) { return a->rank() == r.rank(); }));
     const bool has_share = mine <= std::max<std::size_t>(max_requests_ / ranks(), 1);
     if (active_.size() <= max_requests_ || (has_share && active_.size() <= 2 * max_requests_)) return true;
     active_.pop_back();
@@ -268,7 +281,7 @@ class feeder_server {
   /// Returns the number of ranks with requests in progress.
   std::size_t ranks() const {
     std::set<std::uint64_t> all;
-    for (const request* const r : active_) all.insert(r->rank());
+    for (const client_request* const r : active_) all.insert(r->rank());
     return all.size();
   }
 
@@ -278,7 +291,14 @@ class feeder_server {
     for (;;) {
       queued_.wait(lock, [this] { return stopping_ || !queue_.empty(); });
       if (stopping_) return;
-      request& r = *queue_.front();
+      client_request& r = *queue_.front();
+      if (r.from.is_closed()) {   // nobody receives the other parts
+        queue_.pop_front();
+        r.status = 503;
+        r.missing -= r.parts.size() - r.next;
+        if (r.missing == 0) computed_all_.notify_all();
+        continue;
+      }
       const std::size_t part = r.next++;
       if (r.next == r.parts.size()) queue_.pop_front();
       lock.unlock();
@@ -310,7 +330,7 @@ class feeder_server {
     for (std::thread& t : threads_) t.join();
     {
       const std::lock_guard lock(mutex_);
-      for (request* const r : queue_) r->status = 503, r->missing = 0;
+      for (client_request* const r : queue_) r->status = 503, r->missing = 0;
     }
     computed_all_.notify_all();
     MHD_stop_daemon(daemon_);   // waits for the threads of connections
@@ -349,7 +369,7 @@ class feeder_server {
     add("sent_bytes_total", "Bytes of the bodies of completed answers.", sent_bytes_.load());
     add("refused_requests_total", "Requests with a status of 400 to 413.", refused_.load());
     add("busy_requests_total", "Requests with the status 429 or 503.", busy_.load());
-    add("closed_connections_total", "Connections of clients that received too slowly.", closed_.load());
+    add("closed_connections_total", "Connections of clients that sent or received too slowly.", closed_.load());
     add("busy_seconds_total", "Time of all workers together.", 1e-9 * static_cast<double>(busy_ns_.load()));
     add("workers", "Number of workers.", workers_);
     add("ranks", "Ranks with requests in work.", ranks());
@@ -366,9 +386,10 @@ class feeder_server {
   feeder_rules rules_;
   std::atomic<bool> draining_{false};
   std::atomic<std::uint64_t> computed_{0}, failed_{0}, sent_bytes_{0}, refused_{0}, busy_{0}, closed_{0}, busy_ns_{0};
-  mutable std::mutex mutex_;       // guards the next three members, and the parts of requests
-  std::vector<request*> active_;   // requests in progress
-  std::deque<request*> queue_;     // requests with parts that no worker has begun
+  mutable std::mutex mutex_;   // guards the next four members, and the parts of requests
+  std::list<client_connection> connections_;
+  std::vector<client_request*> active_;   // requests in progress
+  std::deque<client_request*> queue_;     // requests with parts that no worker has begun
   bool stopping_ = false;
   std::condition_variable queued_, computed_all_;
   std::vector<std::thread> threads_;

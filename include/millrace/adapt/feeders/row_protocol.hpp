@@ -42,30 +42,45 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// The bytes of the program or of the shared library that contains this code. The linker defines this symbol.
-extern "C" __attribute__((visibility("hidden"))) const char __ehdr_start[];
-
-/// Returns the build id that the linker stored in these bytes, as hexadecimal digits; empty if there is none.
+/// Returns the build id that the linker stored in the program or the shared library that contains this function, as
+/// hexadecimal digits; empty if there is none.
 inline std::string build_id() {
   std::string id;
-  const auto& file = *reinterpret_cast<const ElfW(Ehdr)*>(__ehdr_start);
-  for (const auto& h : std::span(reinterpret_cast<const ElfW(Phdr)*>(__ehdr_start + file.e_phoff), file.e_phnum))
-    for (std::size_t at = h.p_offset; h.p_type == PT_NOTE && at + sizeof(ElfW(Nhdr)) < h.p_offset + h.p_filesz;) {
-      const auto& note = *reinterpret_cast<const ElfW(Nhdr)*>(__ehdr_start + at);
-      at += sizeof note + (note.n_namesz + 3) / 4 * 4;
-      if (note.n_type == NT_GNU_BUILD_ID && note.n_namesz == 4)
-        for (std::size_t b = 0; b < note.n_descsz; ++b) id += hex(static_cast<unsigned char>(__ehdr_start[at + b]), 2);
-      at += (note.n_descsz + 3) / 4 * 4;
+  const auto read_notes = [](dl_phdr_info* object, std::size_t, void* to) {
+    const std::span headers(object->dlpi_phdr, object->dlpi_phnum);
+    const auto here = reinterpret_cast<std::uintptr_t>(&build_id);
+    const auto contains = [&](const auto& h) {
+      return h.p_type == PT_LOAD && here - (object->dlpi_addr + h.p_vaddr) < h.p_memsz;
+    };
+    if (std::none_of(headers.begin(), headers.end(), contains)) return 0;   // the next object
+    for (const auto& h : headers) {
+      const auto* const notes = reinterpret_cast<const char*>(object->dlpi_addr + h.p_vaddr);
+      for (std::size_t at = 0; h.p_type == PT_NOTE && at + sizeof(ElfW(Nhdr)) < h.p_memsz;) {
+        const auto& note = *reinterpret_cast<const ElfW(Nhdr)*>(notes + at);
+        const char* const name = notes + at + sizeof note;
+        const char* const content = name + (note.n_namesz + 3) / 4 * 4;
+        if (note.n_type == NT_GNU_BUILD_ID && std::string_view(name, note.n_namesz) == std::string_view("GNU", 4))
+          for (std::size_t b = 0; b < note.n_descsz; ++b)
+            *static_cast<std::string*>(to) += hex(static_cast<unsigned char>(content[b]), 2);
+        at = static_cast<std::size_t>(content - notes) + (note.n_descsz + 3) / 4 * 4;
+      }
     }
+    return 1;
+  };
+  ::dl_iterate_phdr(read_notes, &id);
   return id;
 }
 
-/// Returns the facts that determine the bytes of rows, as lines `name=value`.
-inline std::string hello_text(const row_run& run) {
+/// Returns the facts that determine the bytes of rows, as lines `name=value`. `program` is a build id.
+inline std::string hello_text(const row_run& run, const std::string& program = build_id()) {
+  if (program.empty())
+    throw setup_error(
+        "the program has no build id, by which trainers and feeders detect that they run different programs",
+        "Link the program with -Wl,--build-id", {.stage = "feeders"});
   const auto number = [](auto value) { return std::to_string(value); };
   return "protocol=1\nlibrary=millrace " + number(MILLRACE_VERSION_MAJOR) + "." + number(MILLRACE_VERSION_MINOR) + "." +
-         number(MILLRACE_VERSION_PATCH) + "\nprogram=" + build_id() + "\norder=" + run.order +
-         "\ncolumns=" + run.columns + "\nmax_row_bytes=" + number(run.max_row_bytes) + "\n";
+         number(MILLRACE_VERSION_PATCH) + "\nprogram=" + program + "\norder=" + run.order + "\ncolumns=" + run.columns +
+         "\nmax_row_bytes=" + number(run.max_row_bytes) + "\n";
 }
 /// Returns the hash of such a text, as 16 hexadecimal digits.
 inline std::string run_id(std::string_view hello) { return hex(digest_bytes(bytes_of(hello)), 16); }

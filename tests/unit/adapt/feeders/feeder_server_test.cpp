@@ -303,6 +303,42 @@ TEST_CASE("slow and silent clients do not block others, and lose their connectio
   CHECK(get(server.address(), path).status == 200);
 }
 
+TEST_CASE("clients that send their requests byte by byte lose their connections") {
+  gate door;
+  const auto rows = maker_of(wide_flow(door), {}, 2);
+  mr::detail::feeder_server server(*rows, {.listen = "127.0.0.1:0", .patience = std::chrono::seconds(1)}, 2);
+  const client slow(server.address());
+  const auto start = std::chrono::steady_clock::now();
+  std::atomic<bool> is_open{true};
+  std::thread reader([&] { is_open = !slow.read(1).empty(); });
+  while (is_open && std::chrono::steady_clock::now() - start < std::chrono::seconds(60)) {
+    slow.send("G");
+    server.close_slow();
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  }
+  CHECK(!is_open);
+  reader.join();
+  CHECK(metric(server.address(), "closed_connections_total") == 1);
+}
+
+TEST_CASE("a server computes no more rows for a client that has left") {
+  gate door;
+  const auto rows = maker_of(wide_flow(door), {}, 2);
+  mr::detail::feeder_server server(*rows, {.listen = "127.0.0.1:0"}, 2);
+  const std::string run = mr::detail::run_id(mr::detail::hello_text(rows->run()));
+  door.set(true);
+  {
+    const client leaving(server.address());
+    leaving.send(http_text(mr::detail::rows_path(run, {.count = 64})));
+    REQUIRE(eventually([&] { return door.waiting == 2; }));   // both workers compute a part of 16 rows
+  }
+  std::this_thread::sleep_for(std::chrono::milliseconds(50));   // until the system has received the end
+  door.set(false);
+  CHECK(eventually([&] { return server.requests() == 0; }));
+  CHECK(metric(server.address(), "rows_total") == 32);
+  CHECK(metric(server.address(), "sent_bytes_total") == 0);
+}
+
 TEST_CASE("garbage and clients that leave do not harm a server") {
   gate door;
   const auto rows = maker_of(wide_flow(door), {}, 2);

@@ -128,6 +128,7 @@ TEST_CASE("the build id is that of the program") {
     ::pclose(pipe);
   }
   if (!expected.empty()) CHECK(mr::detail::build_id() == expected);
+  CHECK_THROWS_WITH_AS(mr::detail::hello_text(here, ""), doctest::Contains("-Wl,--build-id"), mr::setup_error);
 }
 
 TEST_CASE("decoders use the buffers of other decoders, one for each row that has not arrived completely") {

@@ -79,7 +79,7 @@ MILLRACE_INLINE std::pair<unique_fd, unique_fd> loopback_connection() {
   if (::bind(listener.get(), address, size) != 0 || ::listen(listener.get(), 1) != 0 ||
       ::getsockname(listener.get(), address, &size) != 0 || ::connect(sender.get(), address, size) != 0)
     return {};
-  unique_fd receiver(::accept(listener.get(), nullptr, nullptr));
+  unique_fd receiver(::accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC));
   const timeval limit{.tv_sec = 1, .tv_usec = 0};
   ::setsockopt(receiver.get(), SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
   return {std::move(sender), std::move(receiver)};
