@@ -81,7 +81,7 @@ unordered_set: unordered_set erase_if begin end size
 utility: as_const cmp_greater cmp_less declval exchange forward get in_place_index index_sequence
 utility: make_index_sequence move pair swap tuple_element_t tuple_size_v
 variant: get in_place_index variant visit
-vector: erase_if vector begin data end size swap
+vector: erase erase_if vector begin data end size swap
 """
 # Names that are used without std::.
 MARKS = {
