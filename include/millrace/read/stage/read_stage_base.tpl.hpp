@@ -307,7 +307,7 @@ MILLRACE_INLINE bool read_stage_base<Source>::read_sample(shard& from, sample<it
         if constexpr (requires { from.open->check_rest(); }) from.open->check_rest();
         throw;
       }
-      s.item = located(from);
+      s.item.set_error(located(from));
       s.what = sample<item>::kind::damaged;
     }
   } else if constexpr (requires { from.open->skip(); }) {
@@ -316,7 +316,7 @@ MILLRACE_INLINE bool read_stage_base<Source>::read_sample(shard& from, sample<it
     } catch (...) {
       if (!tolerates_damage_ || !is_damage_of_source(std::current_exception())) throw;
       const std::exception_ptr why = located_exception(from.open->failed());
-      s.item = is_error_of_storage(why) ? as_lost_shard(why) : why;
+      s.item.set_error(is_error_of_storage(why) ? as_lost_shard(why) : why);
       s.what = sample<item>::kind::damaged;
       from.open->skip();
     }

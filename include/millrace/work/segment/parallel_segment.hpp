@@ -120,11 +120,11 @@ class parallel_segment final : public worker_segment, public space_listener {
       } catch (...) {
         r.outputs.clear();
         r.source.what = sample<input>::kind::failed;
-        r.source.item = located_by([&] {
+        r.source.item.set_error(located_by([&] {
           error_location at = r.source.origin.where();
           at.stage = map_at_work == expanding_at_work ? "expand" : map_name(map_at_work);
           return at;
-        });
+        }));
       }
     }
     input_.freed(count, bytes);

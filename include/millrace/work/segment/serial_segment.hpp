@@ -170,7 +170,7 @@ class serial_segment final : public pipeline_node, public space_listener, public
       waiting_.back() = {};
     }
     waiting_.back().what = sample<output>::kind::failed;
-    waiting_.back().item = std::move(error);
+    waiting_.back().item.set_error(std::move(error));
   }
 
   /// Calls advance(). Ends the run if memory is exhausted while samples are passed on.
