@@ -234,7 +234,7 @@ class list_batches {
 
   const std::vector<mr::bytes>& files_;
   mr::detail::columns<&Row::images> columns_;
-  std::unique_ptr<typename mr::detail::columns<&Row::images>::batch_lists> lists_;
+  mr::detail::owner<typename mr::detail::columns<&Row::images>::batch_lists> lists_;
   std::array<std::unique_ptr<void, slot_deleter>, 4> slots_;
   mr::scratch memory_;
 };
