@@ -103,16 +103,15 @@
 #include <millrace/report/verdict/impl/picture_statistics.inl>
 #include <millrace/report/verdict/impl/run_origin.inl>
 #include <millrace/report/verdict/impl/verdict.inl>
-#include <millrace/train/impl/grid_overlay.inl>
+#include <millrace/train/impl/picture_grid.inl>
 #include <millrace/train/impl/json_lines.inl>
 #include <millrace/train/impl/log.inl>
 #include <millrace/train/impl/metrics.inl>
-#include <millrace/train/impl/row.inl>
+#include <millrace/train/impl/sink.inl>
 #include <millrace/train/impl/status_line.inl>
 #include <millrace/train/impl/tensorboard.inl>
 #include <millrace/adapt/feeders/impl/row_storage.inl>
 #ifdef MILLRACE_CUDA
 #include <millrace/device/impl/cuda.inl>
 #include <millrace/device/impl/cuda_error.inl>
-#include <millrace/device/impl/cuda_slots.inl>
 #endif

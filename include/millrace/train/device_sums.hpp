@@ -13,14 +13,61 @@
 #pragma once
 
 #include <millrace/base/error.hpp>
+#include <millrace/base/half.hpp>
+#include <millrace/base/numbers.hpp>
+#include <millrace/base/version.hpp>
 #include <millrace/device/stream.hpp>
-#include <millrace/train/metric_totals.hpp>
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <vector>
 
 namespace millrace { inline namespace MILLRACE_ABI {
+
+// The sums of one metric since the last row of the log, on the host or in device memory.
+//
+//   mr::metric_totals t;
+//   t.add(loss, batch_size);            // NaN and infinite values are counted and excluded from the sum
+//   t.merge(others);
+//   double mean = t.sum / t.weight;
+//
+// Sums are f64, counts are u64. Threads: not synchronized. CUDA kernels call the same functions.
+
+/// Weighted sum, counts and errors of one metric.
+struct metric_totals {
+  double sum = 0, weight = 0;   ///< sum of value x weight; sum of weights
+  std::uint64_t count = 0;      ///< number of samples or units, or duration in nanoseconds
+  std::uint64_t correct_1 = 0, correct_k = 0;
+  std::uint64_t nonfinite = 0;    ///< values excluded from `sum`, or rows of logits with a NaN
+  std::uint64_t bad_labels = 0;   ///< rows that a device omitted because their label is not a class
+
+  /// Adds value * weight to `sum`, and the weight to `weight`. If the product or the weight is not finite, only
+  /// increments `nonfinite`.
+  MILLRACE_BOTH_SIDES void add(double value, double value_weight) noexcept {
+    const double product = value * value_weight;
+    if (!detail::is_finite(value) || !detail::is_finite(value_weight) || !detail::is_finite(product)) {
+      ++nonfinite;
+      return;
+    }
+    sum += product;
+    weight += value_weight;
+  }
+
+  /// Adds all members of `other`.
+  MILLRACE_BOTH_SIDES void merge(const metric_totals& other) noexcept {
+    sum += other.sum;
+    weight += other.weight;
+    count += other.count;
+    correct_1 += other.correct_1;
+    correct_k += other.correct_k;
+    nonfinite += other.nonfinite;
+    bad_labels += other.bad_labels;
+  }
+
+  /// Returns true if nothing was added.
+  bool empty() const noexcept { return !(weight > 0) && count == 0 && nonfinite == 0 && bad_labels == 0; }
+};
 
 /// The element type of values and logits.
 enum class number_kind : std::uint8_t { f32, f16, bf16 };
@@ -99,3 +146,55 @@ class device_sums {
 };
 
 }}   // namespace millrace
+
+namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
+
+// Returns the rank of the correct class in a row of logits, the basis of top-1 and top-k accuracy.
+//
+//   auto rank = mr::detail::target_rank(logits_of_one_sample, label);
+//   bool top_1_is_right = rank == 0, top_5_is_right = rank < 5;
+//
+// Ties: among equal logits, the lower class ranks first, as in argmax. The rank in a row with a NaN is `unranked`.
+// Cost: one pass, without sorting. Errors: none. Threads: the functions are pure; any thread may call them.
+
+/// The rank of the target in a row with a NaN.
+inline constexpr std::size_t unranked = ~std::size_t{0};
+
+/// Counts the classes that rank before the target, in a part of a row. merge() combines the parts of a row.
+struct rank_part {
+  std::uint32_t ahead = 0, nans = 0;
+
+  MILLRACE_BOTH_SIDES constexpr void take(float logit, float target, bool before_label) noexcept {
+    ahead += before_label ? logit >= target : logit > target;
+    nans += is_nan(logit);
+  }
+  MILLRACE_BOTH_SIDES constexpr void merge(const rank_part& other) noexcept {
+    ahead += other.ahead;
+    nans += other.nans;
+  }
+  MILLRACE_BOTH_SIDES constexpr std::size_t rank() const noexcept { return nans > 0 ? ~std::size_t{0} : ahead; }
+};
+
+template <class T>
+constexpr std::size_t rank_among(std::span<const T> logits, std::size_t label) noexcept {
+  const float target = to_float(logits[label]);
+  rank_part all;
+  for (std::size_t c = 0; c < label; ++c) all.take(to_float(logits[c]), target, true);
+  for (std::size_t c = label; c < logits.size(); ++c) all.take(to_float(logits[c]), target, false);
+  return all.rank();
+}
+
+/// Returns the number of classes that rank before `label`, or `unranked`. `label` must be less than logits.size().
+constexpr std::size_t target_rank(std::span<const float> logits, std::size_t label) noexcept {
+  return rank_among(logits, label);
+}
+/// Returns the rank for f16 logits.
+constexpr std::size_t target_rank(std::span<const f16> logits, std::size_t label) noexcept {
+  return rank_among(logits, label);
+}
+/// Returns the rank for bf16 logits.
+constexpr std::size_t target_rank(std::span<const bf16> logits, std::size_t label) noexcept {
+  return rank_among(logits, label);
+}
+
+}}}   // namespace millrace::detail

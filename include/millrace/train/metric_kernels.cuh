@@ -13,8 +13,6 @@
 #include <millrace/base/half.hpp>
 #include <millrace/device/kernel.cuh>
 #include <millrace/train/device_sums.hpp>
-#include <millrace/train/metric_totals.hpp>
-#include <millrace/train/target_rank.hpp>
 
 #include <algorithm>
 #include <cmath>

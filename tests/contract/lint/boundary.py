@@ -208,16 +208,12 @@ OPT_IN = {
     "sources/token_files.hpp": "token_files",
     "stages/mix_rows.hpp": "mix_rows mixup cutmix",
     "stages/pack.hpp": "cost_options pack pack_best_fit",
-    "train/device_sums.hpp": "device_sums device_rows device_values number_kind",   # for user-defined sums
-    "train/grid_overlay.hpp": "grid_boxes",
+    "train/device_sums.hpp": "device_sums device_rows device_values number_kind metric_totals",   # for your own sums
     "train/log.hpp": "log_counts",
-    "train/metric_totals.hpp": "metric_totals",
-    "train/metric_handles.hpp": "mean_metric accuracy_metric add_options",
     "train/metrics.cuh": "cuda_metric_sums",
-    "train/metrics.hpp": "accuracy_options log_point",
-    "train/picture_grid.hpp": "save_grid encode_grid make_grid grid_options",
-    "train/row.hpp": "row quantity quantity_unit encoded_image",
-    "train/sink.hpp": "instant sink time_source",
+    "train/metrics.hpp": "accuracy_options log_point mean_metric accuracy_metric add_options",
+    "train/picture_grid.hpp": "save_grid encode_grid make_grid grid_options grid_boxes",
+    "train/sink.hpp": "instant sink time_source row quantity quantity_unit encoded_image",
     "tune/autotuner.hpp": "tuning_rule",
     "tune/tuning.hpp": "tuning",
 }

@@ -34,7 +34,6 @@ stager = functools.partial(Edit, "deliver/device_batch_output")
 lease = functools.partial(Edit, "deliver/batch_lease")
 cuda = functools.partial(Edit, "device/cuda")
 errors = functools.partial(Edit, "device/cuda_error")
-pinned = functools.partial(Edit, "device/cuda_slots")
 sums = functools.partial(Edit, "train/metrics.cuh")
 metrics = functools.partial(Edit, "train/metrics")
 kernels = functools.partial(Edit, "train/metric_kernels.cuh")
@@ -128,7 +127,7 @@ WAITS_AND_ALLOCATIONS = (
         cuda("cudaMemcpyAsync(to, from, bytes, cudaMemcpyHostToDevice, copies_)",
              "cudaMemcpy(to, from, bytes, cudaMemcpyHostToDevice)")),
     bug("host slots are pageable", DEVICE,
-        pinned("if (!allocate_registered(where) && !allocate_by_runtime(where))", "")),
+        cuda("if (!allocate_registered(where) && !allocate_by_runtime(where))", "")),
     bug("device slots are never freed", ORDERS, stager("      backend_->free_device(s.data);\n", "")),
 )
 
@@ -173,7 +172,7 @@ CAPTURES_AND_ERRORS = (
     bug("wait() invalidates a capture", DEVICE, not_tolerant("    ", "check_cuda(cudaEventSynchronize"),
         red=(CHECK, FAULT)),
     bug("allocate_host() invalidates a capture", DEVICE,
-        pinned("const capture_tolerant now;\n  const cudaError_t result = cudaHostRegister",
+        cuda("const capture_tolerant now;\n  const cudaError_t result = cudaHostRegister",
                "const cudaError_t result = cudaHostRegister")),
     bug("allocate_device() invalidates a capture", DEVICE, not_tolerant("    ", "void* memory = nullptr;")),
     bug("freeing invalidates a capture", DEVICE, errors("    now.emplace();\n", "")),

@@ -3,7 +3,7 @@
 // A separate program, because its operator new replaces that of the entire process.
 #include "../../cuda/fake/fake_cuda.hpp"
 
-#include <millrace/device/cuda_slots.hpp>
+#include <millrace/device/cuda.hpp>
 
 #include <doctest/doctest.h>
 

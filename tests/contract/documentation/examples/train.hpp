@@ -3,15 +3,6 @@
 #include <millrace/train/metrics.hpp>
 EXAMPLE
 
-// ---- grid_overlay.hpp
-#include <millrace/item/tensor/ragged.hpp>
-#include <millrace/metrics.hpp>
-#include <millrace/millrace.hpp>
-struct example { mr::picture pixels; mr::label_map<> mask; mr::ragged<float, 2> boxes; };
-void show(mr::batch_of<&example::pixels, &example::mask, &example::boxes>& b) {
-EXAMPLE
-}
-
 // ---- json_lines.hpp
 #include <millrace/train/log.hpp>
 void logging() {
@@ -22,20 +13,6 @@ EXAMPLE
 #include <millrace/metrics.hpp>
 void keep(mr::row& r);
 void logging(std::uint64_t step, double rate, mr::row r) {
-EXAMPLE
-}
-
-// ---- metric_handles.hpp
-#include <millrace/millrace.hpp>
-struct example { mr::picture pixels; std::int32_t label; };
-using batch = mr::batch_of<&example::pixels, &example::label>;
-void step(mr::metrics& m, batch& b, mr::tensor_view<const float, 1> losses, mr::tensor_view<const mr::f16, 2> logits,
-          mr::tensor_view<const std::int32_t, 1> labels) {
-EXAMPLE
-}
-
-// ---- metric_totals.hpp
-void step(double loss, std::size_t batch_size, const mr::metric_totals& others) {
 EXAMPLE
 }
 
@@ -64,13 +41,6 @@ void show(mr::batch_of<&example::pixels, &example::mask, &example::boxes>& b, mr
 EXAMPLE
 }
 
-// ---- row.hpp
-#include <millrace/train/log.hpp>
-void use(double value);
-void logging(mr::log& out, const mr::row& r) {
-EXAMPLE
-}
-
 // ---- sink.hpp
 #include <millrace/metrics.hpp>
 struct database { void insert(std::uint64_t step, const std::vector<mr::quantity>& values); };
@@ -82,11 +52,6 @@ EXAMPLE
 // ---- status_line.hpp
 #include <millrace/train/log.hpp>
 void logging() {
-EXAMPLE
-}
-
-// ---- target_rank.hpp
-void count(std::span<const float> logits_of_one_sample, std::size_t label) {
 EXAMPLE
 }
 

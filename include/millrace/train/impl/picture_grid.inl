@@ -1,7 +1,7 @@
-// Definitions for grid_overlay.hpp.
+// Definitions for picture_grid.hpp.
 #pragma once
 
-#include <millrace/train/grid_overlay.hpp>
+#include <millrace/train/picture_grid.hpp>
 
 #include <millrace/base/error.hpp>
 

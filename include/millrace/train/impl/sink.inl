@@ -1,7 +1,7 @@
-// Definitions for row.hpp.
+// Definitions for sink.hpp.
 #pragma once
 
-#include <millrace/train/row.hpp>
+#include <millrace/train/sink.hpp>
 
 #include <millrace/base/text.hpp>
 
