@@ -37,10 +37,13 @@
 #define MILLRACE_INLINE inline
 #define MILLRACE_ABI_OF(features) v0_1##features
 #endif
-// Marks a function that runs rarely: once per session or shard, or for errors. In header-only mode, clang++ optimizes
-// these functions for size, which reduces a user's compile time by a tenth.
+// Marks a function that runs rarely: once per session, epoch or shard, or for errors. In header-only mode, compilers
+// optimize these functions for size, which reduces a user's compile time by a tenth. g++ also assumes that branches to
+// `cold` functions are unlikely.
 #if defined __clang__ && !defined MILLRACE_COMPILED
 #define MILLRACE_RARE MILLRACE_INLINE __attribute__((minsize))
+#elif defined __OPTIMIZE__ && !defined MILLRACE_COMPILED
+#define MILLRACE_RARE MILLRACE_INLINE __attribute__((cold))
 #else
 #define MILLRACE_RARE MILLRACE_INLINE
 #endif

@@ -62,7 +62,7 @@ owner<T> make_owner(Args&&... args) {
 }
 
 template <class T>
-void delete_object(void* object) noexcept {
+MILLRACE_RARE void delete_object(void* object) noexcept {
   delete static_cast<T*>(object);
 }
 

@@ -27,7 +27,7 @@ class owner_list {
     objects_.swap(other.objects_);
     return *this;
   }
-  ~owner_list() {
+  MILLRACE_RARE ~owner_list() {
     for (void* object : objects_) delete static_cast<T*>(object);
   }
 

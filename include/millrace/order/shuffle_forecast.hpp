@@ -50,10 +50,10 @@ class shuffle_forecast {
   double ideal_share() const;
 
   /// Returns the mean share of a batch's most frequent shard, for the window of the order.
-  double share() const { return share_of(*plan_); }
+  MILLRACE_RARE double share() const { return share_of(*plan_); }
 
   /// Returns the mean share of a batch's most frequent shard, for a window of `window` samples.
-  double share(std::size_t window) const { return share_of(plan_->with_window(window)); }
+  MILLRACE_RARE double share(std::size_t window) const { return share_of(plan_->with_window(window)); }
 
   /// Returns the smallest window, with a tolerance of 5 %, whose share is at most (1 + excess) times the ideal share.
   /// Returns nothing if no such window exists, which is possible only in the order of an old resume point (version 1).

@@ -79,7 +79,7 @@ class batch_engine : public engine_base {
 
  protected:
   /// Sets the positions of the columns in a slot (the memory of a batch). `places` must outlive the engine's batches.
-  void set_places(const typename Batch::places& places) {
+  MILLRACE_RARE void set_places(const typename Batch::places& places) {
     places_ = &places;
     current_ = Batch(places, {});
   }

@@ -24,7 +24,7 @@ class notice_outlet {
   notice_outlet& operator=(const notice_outlet&) = delete;
 
   /// Delivers a notice. Any thread may call this function.
-  void deliver(const notice& n) noexcept {
+  MILLRACE_RARE void deliver(const notice& n) noexcept {
     try {
       const std::lock_guard lock(mutex_);
       if (!to_) return print_notice(n.text);

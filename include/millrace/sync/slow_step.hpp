@@ -37,7 +37,8 @@ class slow_step {
     notice_outlet* notices = nullptr;   ///< outlet of the caller; if null, notices are printed to stderr
     std::uint64_t after_ns = 10'000'000'000;
   };
-  explicit slow_step(std::string step, options o) : step_(std::move(step)), options_(o), started_ns_(steady_now_ns()) {
+  MILLRACE_RARE explicit slow_step(std::string step, options o)
+      : step_(std::move(step)), options_(o), started_ns_(steady_now_ns()) {
     try {
       thread_ = start_thread([this] { watch(); });
     } catch (...) {
@@ -46,7 +47,7 @@ class slow_step {
   }
   slow_step(const slow_step&) = delete;
   slow_step& operator=(const slow_step&) = delete;
-  ~slow_step() {
+  MILLRACE_RARE ~slow_step() {
     {
       const std::lock_guard lock(mutex_);
       over_ = true;

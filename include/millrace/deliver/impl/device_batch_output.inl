@@ -116,12 +116,12 @@ MILLRACE_INLINE std::size_t device_batch_output::ready() const {
                                                                 [](const auto& s) { return s.now == state::ready; }));
 }
 
-MILLRACE_INLINE void device_batch_output::add_to(flow_statistics& f, std::uint64_t now_ns) const {
+MILLRACE_RARE void device_batch_output::add_to(flow_statistics& f, std::uint64_t now_ns) const {
   times_.add_to(f, now_ns);
   gaps_.add_to(f);
 }
 
-MILLRACE_INLINE void device_batch_output::add_to(timeline& t, std::uint64_t start_ns) const {
+MILLRACE_RARE void device_batch_output::add_to(timeline& t, std::uint64_t start_ns) const {
   add_spans(t, "copies", "copy", times_.spans(), start_ns);
 }
 

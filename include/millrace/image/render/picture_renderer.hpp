@@ -190,7 +190,7 @@ class picture_renderer {
     finisher_.finish(job, s);
   }
 
-  void decode_by_libjpeg(const picture_job& job, jpeg_refusal why, scratch& s) {
+  MILLRACE_RARE void decode_by_libjpeg(const picture_job& job, jpeg_refusal why, scratch& s) {
     try {
       if (job.options->decoder == picture_decoder::built_in)
         throw data_error(
@@ -204,7 +204,7 @@ class picture_renderer {
     }
   }
 
-  void run_libjpeg(const picture_job& job) {
+  MILLRACE_RARE void run_libjpeg(const picture_job& job) {
     start(job);
     const picture_limits& most = job.options->limits;
     libjpeg_.open(*job.data,

@@ -153,7 +153,7 @@ class basic_file_source final : public byte_source {
       fail("cannot get the size of", reason, error_location::unknown);
     }
   }
-  void reopen(std::uint64_t offset_bytes) {
+  MILLRACE_RARE void reopen(std::uint64_t offset_bytes) {
     files_.close(std::exchange(file_, -1));
     open();
     struct ::stat now{};
@@ -165,7 +165,7 @@ class basic_file_source final : public byte_source {
   }
 
   /// Throws io_error if the file has become shorter since it was opened.
-  void check_end(std::uint64_t offset_bytes) const {
+  MILLRACE_RARE void check_end(std::uint64_t offset_bytes) const {
     if (S_ISREG(opened_.st_mode) && offset_bytes < size_bytes())
       throw io_error("the file ends too early: expected the " + std::to_string(size_bytes()) +
                          " bytes that it had when it was opened",
@@ -176,7 +176,7 @@ class basic_file_source final : public byte_source {
   error_location where(std::uint64_t offset_bytes) const {
     return {.stage = {}, .shard = path_, .key = {}, .offset_bytes = offset_bytes};
   }
-  [[noreturn]] void fail(std::string_view problem, int reason, std::uint64_t offset_bytes) const {
+  [[noreturn]] MILLRACE_RARE void fail(std::string_view problem, int reason, std::uint64_t offset_bytes) const {
     throw io_error(std::string(problem) + " the file: " + reason_of(reason),
                    reason == EMFILE || reason == ENFILE
                        ? "Raise the limit of open files (ulimit -n), or read fewer shards at once"

@@ -145,7 +145,7 @@ MILLRACE_RARE void record::throw_missing(std::string_view names) const {
 
 namespace detail {
 
-MILLRACE_INLINE error_location location_of(const bytes& field) {
+MILLRACE_RARE error_location location_of(const bytes& field) {
   const auto* block = field.block().get();
   if (!block || !block->head) return {};
   const auto* head = static_cast<const record_head*>(block->head);

@@ -68,7 +68,7 @@ class copy_times {
   }
   std::vector<span_ring::span> spans() const { return spans_.snapshot(); }
 
-  void add_to(flow_statistics& f, std::uint64_t now_ns) const {
+  MILLRACE_RARE void add_to(flow_statistics& f, std::uint64_t now_ns) const {
     const std::uint64_t batches = batches_.load(std::memory_order_relaxed);
     stage_statistics s{.name = "copy", .kind = stage_kind::copy, .busy_ns = busy_ns_.load(std::memory_order_relaxed)};
     s.items = batches * f.batch_samples;

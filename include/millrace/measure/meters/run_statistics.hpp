@@ -54,7 +54,7 @@ class warm_up_statistics {
   }
   /// Stores measurements at another possible end of the warm-up. Must be called when a setting has changed.
   template <class Figures>
-  void restart(Figures now) {
+  MILLRACE_RARE void restart(Figures now) {
     const std::lock_guard lock(mutex_);
     all_.push_back(std::move(now));
   }

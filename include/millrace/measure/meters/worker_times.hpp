@@ -98,7 +98,7 @@ class worker_times {
   std::vector<span_ring::span> spans() const { return spans_.snapshot(); }
   std::uint64_t busy_ns() const noexcept { return busy_ns_.load(std::memory_order_relaxed); }
 
-  void add_to(stage_statistics& s, std::uint64_t now_ns) const noexcept {
+  MILLRACE_RARE void add_to(stage_statistics& s, std::uint64_t now_ns) const noexcept {
     std::uint64_t starved = starved_ns_.load(std::memory_order_acquire);
     std::uint64_t blocked = blocked_ns_.load(std::memory_order_acquire);
     const std::uint64_t since = idle_since_ns_.load(std::memory_order_acquire);

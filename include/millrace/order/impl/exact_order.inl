@@ -95,7 +95,7 @@ MILLRACE_INLINE std::uint64_t exact_order::share(std::uint64_t positions, const 
   return positions > mine.rank ? (positions - mine.rank - 1) / mine.size + 1 : 0;
 }
 
-MILLRACE_INLINE void exact_order::check(const world& r) const {
+MILLRACE_RARE void exact_order::check(const world& r) const {
   if (r.size == 0 || r.rank >= r.size)
     throw setup_error("the world is invalid: got " + r.describe(), "Number the ranks from 0 to size - 1");
   if (options_.global_batch % r.size != 0)

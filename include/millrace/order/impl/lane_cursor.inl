@@ -18,7 +18,7 @@ MILLRACE_INLINE void lane_cursor::move_to(std::uint64_t epoch, std::uint64_t pos
   position_ = position + (world_.rank + world_.size - position % world_.size) % world_.size;
 }
 
-MILLRACE_INLINE void lane_cursor::load(std::uint64_t pass) {
+MILLRACE_RARE void lane_cursor::load(std::uint64_t pass) {
   layout_ = plan_->layout_of(pass);
   const bool by_lanes = plan_->settings().shuffled && !plan_->permutes();
   lanes_.assign(by_lanes ? plan_->settings().lanes / lane_step_ : 1, {});

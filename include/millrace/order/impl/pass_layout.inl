@@ -10,7 +10,7 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-MILLRACE_INLINE pass_layout::pass_layout(options o)
+MILLRACE_RARE pass_layout::pass_layout(options o)
     : shards_(std::move(o.shards)), dropped_(o.dropped), dropped_at_(o.dropped_at) {
   starts_.clear();
   starts_.reserve(shards_.size() + 1);
@@ -32,7 +32,7 @@ MILLRACE_INLINE std::vector<located_sample> pass_layout::dropped() const {
   return left_out;
 }
 
-MILLRACE_INLINE pass_permutation::pass_permutation(const options& o) {
+MILLRACE_RARE pass_permutation::pass_permutation(const options& o) {
   const auto shuffle = [&o](auto& table) {
     table.resize(static_cast<std::size_t>(o.length));
     std::iota(table.begin(), table.end(), 0);

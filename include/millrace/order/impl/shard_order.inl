@@ -13,7 +13,7 @@ MILLRACE_INLINE std::uint64_t shard_order::first_needed_for(std::uint64_t ordina
   return ordinal < window ? 0 : ordinal - window + 1;
 }
 
-MILLRACE_INLINE std::vector<std::size_t> shard_order::shards_of(std::uint64_t epoch) const {
+MILLRACE_RARE std::vector<std::size_t> shard_order::shards_of(std::uint64_t epoch) const {
   std::vector<std::size_t> order(options_.shards);
   std::iota(order.begin(), order.end(), std::size_t{0});
   if (options_.shuffled) {

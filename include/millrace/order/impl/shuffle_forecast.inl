@@ -30,7 +30,7 @@ MILLRACE_INLINE void shard_counter::clear() noexcept {
   most_ = 0;
 }
 
-MILLRACE_INLINE shuffle_forecast::shuffle_forecast(const exact_order& plan, const world& mine)
+MILLRACE_RARE shuffle_forecast::shuffle_forecast(const exact_order& plan, const world& mine)
     : plan_(&plan), world_(mine) {
   plan.check(mine);
   const std::size_t shards = plan.settings().counts.size();
@@ -42,7 +42,7 @@ MILLRACE_INLINE shuffle_forecast::shuffle_forecast(const exact_order& plan, cons
   rounds_ = std::clamp<std::size_t>(draws / rows_ / (shards > 100'000 ? 8 : 1), 64, 2'000);
 }
 
-MILLRACE_INLINE double shuffle_forecast::ideal_share() const {
+MILLRACE_RARE double shuffle_forecast::ideal_share() const {
   shard_counter counter(plan_->settings().counts.size());
   const pass_layout everything({.counts = plan_->settings().counts, .shards = as_listed()});
   const std::uint64_t all = plan_->samples();
@@ -63,7 +63,7 @@ MILLRACE_INLINE double shuffle_forecast::ideal_share() const {
   return sum / static_cast<double>(rounds_);
 }
 
-MILLRACE_INLINE std::optional<std::size_t> shuffle_forecast::window_within(double excess) const {
+MILLRACE_RARE std::optional<std::size_t> shuffle_forecast::window_within(double excess) const {
   const double target = ideal_share() * (1 + excess);
   // The complete data set. In an order of version 1, a window of 32 times as many samples has about the same effect.
   const std::size_t widest = static_cast<std::size_t>(plan_->samples()) * (plan_->settings().permutes ? 1 : 32);
@@ -89,7 +89,7 @@ MILLRACE_INLINE rng shuffle_forecast::stream(std::size_t round, std::uint64_t pu
   return rng({.seed = 0, .epoch = round, .sample = purpose, .stage = ~std::uint64_t{3}});
 }
 
-MILLRACE_INLINE double shuffle_forecast::mean_share(const exact_order& plan) const {
+MILLRACE_RARE double shuffle_forecast::mean_share(const exact_order& plan) const {
   shard_counter counter(plan.settings().counts.size());
   const std::uint64_t batch = std::min<std::uint64_t>(plan.settings().global_batch, plan.pass_length());
   const std::size_t lanes = plan.settings().lanes, ranks = world_.size;
@@ -116,7 +116,7 @@ MILLRACE_INLINE double shuffle_forecast::mean_share(const exact_order& plan) con
   return sum / static_cast<double>(rounds_);
 }
 
-MILLRACE_INLINE double shuffle_forecast::key_of(double delivered, double window, double all) noexcept {
+MILLRACE_RARE double shuffle_forecast::key_of(double delivered, double window, double all) noexcept {
   if (delivered > all / 2) return all + window - key_of(all - delivered, window, all);
   const double start = std::min(window, all), by_start = start * start / (2 * window);
   return delivered < by_start ? std::sqrt(2 * window * delivered) : start + delivered - by_start;

@@ -18,7 +18,7 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 /// Returns a hash of the number of shards, their file names (without folders) and their sizes in bytes. Omits names and
 /// sizes that the source does not report. Includes the choice of samples, if the source has one.
 template <class Source>
-std::uint64_t fingerprint_of(const Source& source) {
+MILLRACE_RARE std::uint64_t fingerprint_of(const Source& source) {
   std::uint64_t sum = source.shards();
   for (std::size_t i = 0; i < source.shards(); ++i) {
     if constexpr (requires { source.shard_name(i); }) {

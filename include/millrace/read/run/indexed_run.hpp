@@ -76,7 +76,7 @@ class indexed_run final : public planned_run {
   /// Returns the origin of the sample at position `at` of epoch `epoch`. `at` counts the rows of all ranks.
   error_location locate(std::uint64_t epoch, std::uint64_t at) const override;
   /// Returns the observed and the expected shuffle quality. The first call costs about 10 ms.
-  shuffle_statistics shuffle_quality() const override {
+  MILLRACE_RARE shuffle_statistics shuffle_quality() const override {
     if constexpr (!source_type::observes) {
       return planned_run::shuffle_quality();
     } else {

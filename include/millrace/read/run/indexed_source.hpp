@@ -153,8 +153,8 @@ MILLRACE_INLINE std::size_t indexed_source<Data, Plan>::first_shard() const {
 }
 
 template <class Data, class Plan>
-MILLRACE_INLINE indexed_source<Data, Plan>::shared::shared(std::shared_ptr<Data> d, const Plan& p,
-                                                           const indexed_source_options& o)
+MILLRACE_RARE indexed_source<Data, Plan>::shared::shared(std::shared_ptr<Data> d, const Plan& p,
+                                                         const indexed_source_options& o)
     : data(std::move(d)),
       plan(p),
       options(o),
@@ -198,7 +198,7 @@ MILLRACE_INLINE void indexed_source<Data, Plan>::shared::plan_next() {
 }
 
 template <class Data, class Plan>
-MILLRACE_INLINE void indexed_source<Data, Plan>::shared::announce_shards(const ordered_sample& first) const {
+MILLRACE_RARE void indexed_source<Data, Plan>::shared::announce_shards(const ordered_sample& first) const {
   if constexpr (observes && requires { data->expect_shards(std::span<const std::size_t>()); }) {
     // A uniform permutation needs all shards during the complete pass.
     const bool by_lanes = plan.settings().shuffled && !plan.permutes();

@@ -109,8 +109,8 @@ MILLRACE_INLINE bool interleaved_read_stage<Source>::pass_on() {
 }
 
 template <class Source>
-MILLRACE_INLINE std::exception_ptr interleaved_read_stage<Source>::in_rows_of_rank(std::exception_ptr why,
-                                                                                   const lane& of) const {
+MILLRACE_RARE std::exception_ptr interleaved_read_stage<Source>::in_rows_of_rank(std::exception_ptr why,
+                                                                                 const lane& of) const {
   using enum late_data_error::suspect_samples;
   try {
     std::rethrow_exception(why);
@@ -130,7 +130,7 @@ MILLRACE_INLINE std::exception_ptr interleaved_read_stage<Source>::in_rows_of_ra
 }
 
 template <class Source>
-MILLRACE_INLINE void interleaved_read_stage<Source>::begin_pass() {
+MILLRACE_RARE void interleaved_read_stage<Source>::begin_pass() {
   bool any = false;
   for (std::size_t i = 0; i < lanes_.size(); ++i) any = any || lanes_[i].delivered > 0;
   for (std::size_t i = 0; i < lanes_.size(); ++i) {

@@ -6,7 +6,7 @@
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 template <class Source>
-MILLRACE_INLINE void read_stage_base<Source>::add_to(flow_statistics& f, std::uint64_t now_ns) const {
+MILLRACE_RARE void read_stage_base<Source>::add_to(flow_statistics& f, std::uint64_t now_ns) const {
   add_reading(f, {.reads = meter().snapshot() -= before_,
                   .metered = metered,
                   .threads = limit_.open(),
@@ -30,7 +30,7 @@ MILLRACE_RARE std::string read_stage_base<Source>::waits(std::uint64_t now_ns) c
 }
 
 template <class Source>
-MILLRACE_INLINE void read_stage_base<Source>::add_to(timeline& t, std::uint64_t start_ns) const {
+MILLRACE_RARE void read_stage_base<Source>::add_to(timeline& t, std::uint64_t start_ns) const {
   const auto lanes = meter().spans();
   for (std::size_t i = 0; i < lanes.size(); ++i)
     detail::add_spans(t, "read " + std::to_string(i), "read", lanes[i], start_ns);
@@ -71,7 +71,7 @@ MILLRACE_RARE std::exception_ptr read_stage_base<Source>::explain(std::exception
 }
 
 template <class Source>
-MILLRACE_INLINE void read_stage_base<Source>::set_active(const concurrency_counts& open) {
+MILLRACE_RARE void read_stage_base<Source>::set_active(const concurrency_counts& open) {
   limit_.open(open.reads);
   wake_one();
 }
@@ -104,8 +104,8 @@ MILLRACE_INLINE void read_stage_base<Source>::join() noexcept {
 }
 
 template <class Source>
-MILLRACE_INLINE read_stage_base<Source>::read_stage_base(const Source& source, sample_sink<item>& next,
-                                                         const base_options& o)
+MILLRACE_RARE read_stage_base<Source>::read_stage_base(const Source& source, sample_sink<item>& next,
+                                                       const base_options& o)
     : source_(&source),
       next_(&next),
       limit_(o.threads),
@@ -133,7 +133,7 @@ MILLRACE_RARE std::string read_stage_base<Source>::full_name_of(const shard& fro
 }
 
 template <class Source>
-MILLRACE_INLINE void read_stage_base<Source>::work(std::size_t thread) {
+MILLRACE_RARE void read_stage_base<Source>::work(std::size_t thread) {
   chunk read;
   std::unique_lock lock(mutex_);
   while (!stopped_.load()) {

@@ -95,6 +95,7 @@ class reorder_buffer {
   using options = reorder_buffer_options;
 
   reorder_buffer(const shard_order& order, options o, sample_sink<item>& next);
+  MILLRACE_RARE ~reorder_buffer() = default;
 
   /// Sets the counters that receive the events of the shards' readers.
   void count_into(event_counts& counts) noexcept { counts_ = &counts; }

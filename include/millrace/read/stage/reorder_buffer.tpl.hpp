@@ -27,7 +27,7 @@ MILLRACE_INLINE std::size_t reorder_buffer<Source>::unfinished_shards() const no
 }
 
 template <class Source>
-MILLRACE_INLINE auto reorder_buffer<Source>::open_next() -> shard* {
+MILLRACE_RARE auto reorder_buffer<Source>::open_next() -> shard* {
   if (finished_ || epoch_ >= options_.epochs) return nullptr;
   if constexpr (requires { requires Source::one_reader_at_a_time; })
     if (!shards_.empty() && !shards_[shards_.size() - 1].done) return nullptr;
@@ -79,7 +79,7 @@ MILLRACE_INLINE void reorder_buffer<Source>::append(shard& to, std::vector<sampl
 }
 
 template <class Source>
-MILLRACE_INLINE void reorder_buffer<Source>::end(shard& ended, std::exception_ptr error) {
+MILLRACE_RARE void reorder_buffer<Source>::end(shard& ended, std::exception_ptr error) {
   ended.done = true;
   if (!ended.cut) ended.error = std::move(error);
   if constexpr (requires { ended.open->report(*counts_); })
@@ -151,7 +151,7 @@ MILLRACE_INLINE bool reorder_buffer<Source>::advance_front() {
 }
 
 template <class Source>
-MILLRACE_INLINE void reorder_buffer<Source>::cut_pass() {
+MILLRACE_RARE void reorder_buffer<Source>::cut_pass() {
   const std::uint64_t epoch = shards_[0].epoch;
   jitter_.clear();
   shard* last = nullptr;
@@ -201,7 +201,7 @@ MILLRACE_INLINE auto reorder_buffer<Source>::deliver_all(shard& from, std::span<
 }
 
 template <class Source>
-MILLRACE_INLINE void reorder_buffer<Source>::begin(shard& from) {
+MILLRACE_RARE void reorder_buffer<Source>::begin(shard& from) {
   if (options_.log) {
     const replay_log::shard_begin begins{.pass = from.epoch, .shard = from.turn, .first = epoch_samples_};
     options_.log->shard_begins(begins);
@@ -233,7 +233,7 @@ MILLRACE_INLINE void reorder_buffer<Source>::close_front() {
 }
 
 template <class Source>
-MILLRACE_INLINE void reorder_buffer<Source>::finish(std::exception_ptr error) {
+MILLRACE_RARE void reorder_buffer<Source>::finish(std::exception_ptr error) {
   finished_ = true;
   jitter_.clear();
   next_->finish(std::move(error));

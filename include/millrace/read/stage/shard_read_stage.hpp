@@ -40,6 +40,7 @@ class shard_read_stage final : public read_stage_base<Source> {
   using options = shard_read_stage_options;
 
   shard_read_stage(const Source& source, const shard_order& order, options o, sample_sink<item>& next);
+  MILLRACE_RARE ~shard_read_stage() override = default;
 
   void count_into(event_counts& counts) noexcept override { order_.count_into(counts); }
 
@@ -66,7 +67,7 @@ class shard_read_stage final : public read_stage_base<Source> {
   bool pass_on() override;
   portion find_work() override;
   bool needs_space() override { return !order_.had_space() || waits_for_bytes_; }
-  void finish(std::exception_ptr error) override { order_.finish(std::move(error)); }
+  MILLRACE_RARE void finish(std::exception_ptr error) override { order_.finish(std::move(error)); }
 
   /// Returns the first shard in order that a thread may read now, or null. May open the shard.
   shard* find_shard();

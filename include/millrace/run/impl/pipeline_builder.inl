@@ -35,10 +35,9 @@ MILLRACE_INLINE built_segments::worker_counts built_segments::workers_for(unsign
   return {own_threads, own_threads_.get(own_threads_.size() - 1)};
 }
 
-MILLRACE_INLINE built_segments::built_segments(const options& o, batch_ring& batches)
-    : options_(o), batches_(&batches) {}
+MILLRACE_RARE built_segments::built_segments(const options& o, batch_ring& batches) : options_(o), batches_(&batches) {}
 
-MILLRACE_INLINE built_segments::~built_segments() = default;
+MILLRACE_RARE built_segments::~built_segments() = default;
 
 MILLRACE_INLINE void built_segments::reserve_place() { segments_.push_back(nullptr); }
 

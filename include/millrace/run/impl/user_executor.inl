@@ -87,7 +87,7 @@ MILLRACE_INLINE void user_executor::queue::fail() noexcept {
   options_.failed();
 }
 
-MILLRACE_INLINE void user_executor::queue::stop() noexcept {
+MILLRACE_RARE void user_executor::queue::stop() noexcept {
   std::unique_lock lock(mutex_);
   stopped_ = true;
   while (!waiting_.empty()) {

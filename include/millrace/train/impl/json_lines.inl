@@ -13,7 +13,7 @@ MILLRACE_INLINE json_lines::json_lines(json_lines_options options) : file_({.pat
   detail::repair_last_line(file_);
 }
 
-MILLRACE_INLINE void json_lines::write(const row& r) {
+MILLRACE_RARE void json_lines::write(const row& r) {
   if (r.values.empty() && r.message.empty() && r.nonfinite == 0) return;
   detail::json_writer line;
   line.open('{');

@@ -24,7 +24,7 @@ MILLRACE_INLINE status_line::status_line(status_line_options options) : options_
   dim_names_ = terminal_ && !(no_color && *no_color);
 }
 
-MILLRACE_INLINE void status_line::write(const row& r) {
+MILLRACE_RARE void status_line::write(const row& r) {
   if (!r.message.empty()) {
     print((terminal_ ? "\r\x1b[K" : "") + printable(r.message, r.message.size()) + "\n");
     on_screen_ = false;
@@ -65,7 +65,7 @@ MILLRACE_INLINE std::string status_line::number(const quantity& q) {
   return text;
 }
 
-MILLRACE_INLINE void status_line::draw() {
+MILLRACE_RARE void status_line::draw() {
   cells_.clear();
   if (epoch_) cells_.push_back({"epoch", std::to_string(*epoch_), 1});
   cells_.push_back({"step", std::to_string(step_), 4});
@@ -118,7 +118,7 @@ MILLRACE_INLINE std::size_t status_line::columns() const noexcept {
   return all == 0 ? 79 : all - 1;
 }
 
-MILLRACE_INLINE void status_line::print(std::string_view text) const {
+MILLRACE_RARE void status_line::print(std::string_view text) const {
   while (!text.empty()) {
     const ssize_t n = ::write(options_.file, text.data(), text.size());
     if (n > 0) text.remove_prefix(static_cast<std::size_t>(n));

@@ -40,7 +40,7 @@ MILLRACE_INLINE void protobuf_message::little_endian(std::uint64_t value, int by
   for (int i = 0; i < bytes; ++i) bytes_ += static_cast<char>(value >> (8 * i) & 255);
 }
 
-MILLRACE_INLINE void protobuf_message::varint(std::uint64_t value) {
+MILLRACE_RARE void protobuf_message::varint(std::uint64_t value) {
   for (; value >= 128; value >>= 7) bytes_ += static_cast<char>((value & 127) | 128);
   bytes_ += static_cast<char>(value);
 }
@@ -49,7 +49,7 @@ MILLRACE_INLINE std::uint32_t masked_crc32c(std::string_view data) noexcept {
   return std::rotr(crc32c(bytes_of(data)), 15) + 0xa282ead8U;
 }
 
-MILLRACE_INLINE std::string tfrecord(std::string_view payload) {
+MILLRACE_RARE std::string tfrecord(std::string_view payload) {
   protobuf_message head;
   head.little_endian(payload.size(), 8);
   protobuf_message framed;
@@ -62,7 +62,7 @@ MILLRACE_INLINE std::string tfrecord(std::string_view payload) {
   return record + tail.bytes();
 }
 
-MILLRACE_INLINE std::string tensorboard_event(const row& r) {
+MILLRACE_RARE std::string tensorboard_event(const row& r) {
   protobuf_message summary;
   const auto add_scalar = [&](std::string_view name, double number) {
     protobuf_message value;

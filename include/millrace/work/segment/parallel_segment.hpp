@@ -52,7 +52,7 @@ class bounded_emitter {
   }
 
  private:
-  [[noreturn]] void throw_too_many() const {
+  [[noreturn]] MILLRACE_RARE void throw_too_many() const {
     const std::string most = std::to_string(most_.count);
     if (most_.promised)
       throw setup_error("an expanding stage emitted too many items for this input: got more than " + most +

@@ -50,7 +50,7 @@ MILLRACE_INLINE void ticket_input<T>::end_batch() {
 }
 
 template <class T>
-MILLRACE_INLINE void ticket_input<T>::end_epoch() {
+MILLRACE_RARE void ticket_input<T>::end_epoch() {
   if (!options_.batches) {
     add_entry(sample<T>::kind::epoch_end, nullptr);
     return;
@@ -83,7 +83,7 @@ MILLRACE_INLINE void ticket_input<T>::end_epoch() {
 }
 
 template <class T>
-MILLRACE_INLINE void ticket_input<T>::end_pass() {
+MILLRACE_RARE void ticket_input<T>::end_pass() {
   if (!options_.batches) {
     add_entry(sample<T>::kind::pass_end, nullptr);
     return;
@@ -102,7 +102,7 @@ MILLRACE_INLINE stage_passages::pass ticket_input<T>::close_pass(bool describe) 
 }
 
 template <class T>
-MILLRACE_INLINE void ticket_input<T>::finish(std::exception_ptr error) {
+MILLRACE_RARE void ticket_input<T>::finish(std::exception_ptr error) {
   if (finished_) return;
   finished_ = true;
   if (options_.batches && !error && next_ + pads_ == 0) error = run_is_over_error();
@@ -117,7 +117,7 @@ MILLRACE_INLINE void ticket_input<T>::finish(std::exception_ptr error) {
 }
 
 template <class T>
-MILLRACE_INLINE bool ticket_input<T>::settle_ends() {
+MILLRACE_RARE bool ticket_input<T>::settle_ends() {
   bool wrote = false;
   while ((pending_ || pads_ > 0) && ring_.can_accept(next_)) {
     if (pending_) {
@@ -160,7 +160,7 @@ MILLRACE_INLINE std::size_t ticket_input<T>::held_bytes() const noexcept {
 
 // Not inlined, because g++ 12 would warn that the item of an end mark is read uninitialized. An end mark has no item.
 template <class T>
-[[gnu::noinline]] MILLRACE_INLINE void ticket_input<T>::put_mark(sample<T>&& s) {
+[[gnu::noinline]] MILLRACE_RARE void ticket_input<T>::put_mark(sample<T>&& s) {
   put_entry(std::move(s));
 }
 
@@ -206,7 +206,7 @@ MILLRACE_INLINE void ticket_input<T>::count_batch() {
 }
 
 template <class T>
-MILLRACE_INLINE std::exception_ptr ticket_input<T>::run_is_over_error() const {
+MILLRACE_RARE std::exception_ptr ticket_input<T>::run_is_over_error() const {
   return std::make_exception_ptr(setup_error("the run is over: its resume point is the end of its last epoch",
                                              "Raise session_options::epochs, which counts from the first start"));
 }

@@ -74,7 +74,7 @@ class progressive_decoder {
   enum class code { best, portable };
 
   /// `best` selects the fastest code for this processor. `portable` is for tests and produces the same planes.
-  explicit progressive_decoder(code choice = code::best) {
+  MILLRACE_RARE explicit progressive_decoder(code choice = code::best) {
     if (choice == code::portable) return;
     tools_.choose_best();
     loops_ = band_loops::best();

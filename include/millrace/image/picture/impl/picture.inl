@@ -282,7 +282,7 @@ MILLRACE_INLINE image picture::pixels() const {
   return pixels(own);
 }
 
-MILLRACE_INLINE std::string picture::size_text(std::size_t width, std::size_t height) {
+MILLRACE_RARE std::string picture::size_text(std::size_t width, std::size_t height) {
   return std::to_string(width) + " x " + std::to_string(height) + " pixels";
 }
 

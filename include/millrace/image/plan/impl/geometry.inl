@@ -13,7 +13,7 @@
 
 namespace millrace { inline namespace MILLRACE_ABI {
 
-MILLRACE_INLINE void kept_boxes::throw_too_few(std::size_t values, std::size_t index) {
+MILLRACE_RARE void kept_boxes::throw_too_few(std::size_t values, std::size_t index) {
   throw setup_error("box " + std::to_string(index) + " has no value: got " + std::to_string(values) +
                         " values, expected one for each box",
                     "Pass one value for each box, in the same order");

@@ -5,7 +5,7 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-MILLRACE_INLINE metered_file::metered_file(const storage& at, const std::string& name, read_meter& meter)
+MILLRACE_RARE metered_file::metered_file(const storage& at, const std::string& name, read_meter& meter)
     : meter_(&meter) {
   const read_meter::running opening(meter, name);
   file_ = open_file(at, name);

@@ -74,7 +74,7 @@ class entry_files {
   };
 
   /// Returns the index file of a shard. Returns null if the index has no entry points, or the file cannot be opened.
-  owner<entry_file> open(const entries_of_shard& shard, const shard_index& index, read_meter& meter) {
+  MILLRACE_RARE owner<entry_file> open(const entries_of_shard& shard, const shard_index& index, read_meter& meter) {
     const entry_table& table = index.entries();
     if (table.bytes() == 0) return nullptr;
     const millrace::storage local;

@@ -41,7 +41,7 @@ class damaged_shards {
   }
   /// Throws the error for too many damaged shards. If the limit is 0, does nothing, because the caller throws the error
   /// of the damage.
-  void throw_if_allowed(const std::string& shard) const {
+  MILLRACE_RARE void throw_if_allowed(const std::string& shard) const {
     if (at_most_ == 0) return;
     throw data_error("too many shards are damaged: got " + std::to_string(count_) + ", expected at most " +
                          std::to_string(at_most_) + "; " + first_,

@@ -73,7 +73,7 @@ struct index_build_options {
 /// The error for a compressed shard, which cannot have an index.
 class compressed_shard : public setup_error {
  public:
-  explicit compressed_shard(const std::string& shard)
+  MILLRACE_RARE explicit compressed_shard(const std::string& shard)
       : setup_error("the shard " + printable(shard) + " is compressed: it cannot be read sample by sample",
                     "Unpack it to plain tar, or stream the shards: .index = mr::index::off") {}
 };

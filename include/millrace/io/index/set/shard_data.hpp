@@ -270,7 +270,7 @@ class shard_data {
   void read_block(read_request& request, const block_name& block, std::vector<record>& records);
   void read_now(read_request& request, std::span<const target> targets);
   /// Records the current exception if a storage exhausted its retries for a shard.
-  void record_abandoned(read_request& request, std::size_t shard) const {
+  MILLRACE_RARE void record_abandoned(read_request& request, std::size_t shard) const {
     if (is_given_up(std::current_exception())) request.abandoned.record(shard, std::current_exception());
   }
   /// If the shard of `targets` is in request.abandoned, uses the error of the shard for these samples and returns true.

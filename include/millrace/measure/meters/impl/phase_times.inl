@@ -5,7 +5,7 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-MILLRACE_INLINE void phase_times::add_to(stage_statistics& s, const char* maps, const char* rendering) const {
+MILLRACE_RARE void phase_times::add_to(stage_statistics& s, const char* maps, const char* rendering) const {
   if (s.phases.empty()) s.phases = {{.name = maps}, {.name = rendering}};
   s.phases[0].service_ns += maps_ns_.snapshot();
   s.phases[1].service_ns += rendering_ns_.snapshot();

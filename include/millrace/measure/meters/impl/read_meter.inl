@@ -11,7 +11,7 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-MILLRACE_INLINE std::string seconds_text(std::uint64_t ns) {
+MILLRACE_RARE std::string seconds_text(std::uint64_t ns) {
   return std::to_string(ns / 1'000'000'000) + "." + std::to_string(ns / 100'000'000 % 10) + " s";
 }
 
@@ -54,7 +54,7 @@ MILLRACE_RARE std::string read_meter::waits(std::uint64_t now) const {
   return text;
 }
 
-MILLRACE_INLINE std::string read_meter::longest(std::uint64_t now) const {
+MILLRACE_RARE std::string read_meter::longest(std::uint64_t now) const {
   const std::lock_guard lock(mutex_);
   const named_start* const oldest = longest_read();
   if (!oldest || oldest->of.empty()) return {};

@@ -5,7 +5,7 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-MILLRACE_INLINE void add_reading(flow_statistics& f, const reading_counts& c) {
+MILLRACE_RARE void add_reading(flow_statistics& f, const reading_counts& c) {
   const std::uint64_t all_ns = c.open_ns, read_ns = std::min(c.reads.busy_ns, all_ns);
   const std::uint64_t busy_ns = std::clamp(c.busy_ns, read_ns, all_ns);
   stage_statistics read{.name = "read", .kind = stage_kind::read, .concurrency = c.threads, .busy_ns = read_ns};

@@ -7,7 +7,7 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-MILLRACE_INLINE std::vector<span_ring::span> span_ring::snapshot() const {
+MILLRACE_RARE std::vector<span_ring::span> span_ring::snapshot() const {
   const std::uint64_t count = count_.load(std::memory_order_acquire);
   std::uint64_t first = count > most ? count - most : 0;
   std::vector<span> all;

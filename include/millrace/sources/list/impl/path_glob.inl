@@ -63,7 +63,7 @@ MILLRACE_RARE bool path_matches(std::string_view pattern, std::string_view path)
 class folder_walk {
  public:
   /// Reads all files below `folder`, which ends with a slash or is empty.
-  folder_walk(const std::string& folder, bool with_hidden) : with_hidden_(with_hidden) {
+  MILLRACE_RARE folder_walk(const std::string& folder, bool with_hidden) : with_hidden_(with_hidden) {
     // A link may also lead to a folder that contains `folder`.
     struct ::stat status{};
     for (std::string path = folder + "../"; posix_files::stat_path(path.c_str(), status) == 0; path += "../") {
@@ -79,7 +79,7 @@ class folder_walk {
  private:
   enum class kind { file, folder, other };
 
-  void read(const std::string& folder) {
+  MILLRACE_RARE void read(const std::string& folder) {
     const std::string display_name = folder.empty() ? "." : folder;
     const auto close = [](DIR* opened) { ::closedir(opened); };
     const std::unique_ptr<DIR, decltype(close)> opened(::opendir(display_name.c_str()), close);
@@ -115,7 +115,7 @@ class folder_walk {
     if (posix_files::stat_path(path.c_str(), status) != 0) return kind::file;   // a later read reports the error
     return S_ISREG(status.st_mode) ? kind::file : S_ISDIR(status.st_mode) ? kind::folder : kind::other;
   }
-  [[noreturn]] static void fail(const std::string& folder) {
+  [[noreturn]] MILLRACE_RARE static void fail(const std::string& folder) {
     const int reason = errno;
     throw io_error("the folder '" + printable(folder) + "' cannot be read: " + reason_of(reason),
                    "Check that it exists, and its permissions");

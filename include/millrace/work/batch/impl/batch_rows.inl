@@ -11,7 +11,7 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-MILLRACE_INLINE batch_rows::batch_rows(const options& o, const row_kind& kind)
+MILLRACE_RARE batch_rows::batch_rows(const options& o, const row_kind& kind)
     : worker_segment({.name = "workers",
                       .span_name = "work",
                       .workers = o.workers,
@@ -30,7 +30,7 @@ MILLRACE_INLINE std::exception_ptr batch_rows::located(const row_ticket& of) con
   });
 }
 
-MILLRACE_INLINE void batch_rows::fail(std::uint64_t batch, row_ticket& of) noexcept {
+MILLRACE_RARE void batch_rows::fail(std::uint64_t batch, row_ticket& of) noexcept {
   std::exception_ptr error = located(of);
   try {
     if (of.unreadable || (!of.end_of_run && damaged_.accepts(error))) {
@@ -104,7 +104,7 @@ MILLRACE_INLINE void batch_rows::set_key(std::uint64_t batch, const damaged_row&
   }
 }
 
-MILLRACE_INLINE void batch_rows::add_to(flow_statistics& f, std::uint64_t now_ns) const {
+MILLRACE_RARE void batch_rows::add_to(flow_statistics& f, std::uint64_t now_ns) const {
   stage_statistics s = dispatcher_->statistics(name_, now_ns);
   if (rendering_name_) {
     for (const phase_times& p : phases_) p.add_to(s, "map", rendering_name_);

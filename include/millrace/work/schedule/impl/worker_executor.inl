@@ -8,7 +8,7 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-MILLRACE_INLINE thread_executor::thread_executor(unsigned threads) {
+MILLRACE_RARE thread_executor::thread_executor(unsigned threads) {
   queue_.reserve(threads);   // so that submit() needs no memory
   try {
     start_threads(threads_, threads, [this](std::size_t) { work(); });
@@ -18,7 +18,7 @@ MILLRACE_INLINE thread_executor::thread_executor(unsigned threads) {
   }
 }
 
-MILLRACE_INLINE thread_executor::~thread_executor() { stop(); }
+MILLRACE_RARE thread_executor::~thread_executor() { stop(); }
 
 MILLRACE_INLINE void thread_executor::stop() noexcept {
   {

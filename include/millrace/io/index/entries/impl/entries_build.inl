@@ -27,7 +27,7 @@ class entries_build {
         sizes_(index.members()),
         pieces_((index.samples() + samples_of_piece - 1) / samples_of_piece) {}
 
-  built_entries run() {
+  MILLRACE_RARE built_entries run() {
     std::vector<std::thread> others;
     const std::size_t threads = std::clamp<std::size_t>(job_.threads, 1, std::max<std::size_t>(1, pieces_.size()));
     try {
@@ -46,7 +46,7 @@ class entries_build {
  private:
   static constexpr std::uint32_t samples_of_piece = 64;
 
-  void work() noexcept {
+  MILLRACE_RARE void work() noexcept {
     try {
       block_pool pool;
       const auto source = open_file(job_.storage, job_.shard);
@@ -107,7 +107,7 @@ class entries_build {
     return bytes;
   }
 
-  built_entries join() {
+  MILLRACE_RARE built_entries join() {
     entry_table table{.built = true, .begin_at = entries_begin_at(index_.columns().counts), .ends = std::move(sizes_)};
     built_entries result{.pieces = std::move(pieces_), .unreadable = unreadable_};
     std::uint64_t end = 0;

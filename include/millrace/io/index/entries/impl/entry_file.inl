@@ -66,7 +66,7 @@ MILLRACE_INLINE entry_cache::chunk entry_file::chunk_at(std::uint64_t offset_byt
   return chunk;
 }
 
-MILLRACE_INLINE void entry_file::will_read(std::span<const byte_range> ranges) {
+MILLRACE_RARE void entry_file::will_read(std::span<const byte_range> ranges) {
   if (local_) return;
   std::vector<byte_range> chunks;
   std::uint64_t next = 0;   // all chunks with lower numbers are announced or cached

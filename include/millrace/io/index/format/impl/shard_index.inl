@@ -45,7 +45,7 @@ MILLRACE_INLINE void shard_index::set_checksum(std::uint32_t member, std::uint32
   __atomic_store_n(&columns_.checksums()[member], checksum, __ATOMIC_RELAXED);
 }
 
-MILLRACE_INLINE void shard_index::copy_checksums_from(const shard_index& before) noexcept {
+MILLRACE_RARE void shard_index::copy_checksums_from(const shard_index& before) noexcept {
   const bool same = fingerprint() == before.fingerprint();
   for (std::uint32_t s = 0, b = 0; s < samples(); ++s) {
     const indexed_sample now = sample(s);
@@ -59,7 +59,7 @@ MILLRACE_INLINE void shard_index::copy_checksums_from(const shard_index& before)
   }
 }
 
-MILLRACE_INLINE bool shard_index::begins_with(const shard_index& part) const noexcept {
+MILLRACE_RARE bool shard_index::begins_with(const shard_index& part) const noexcept {
   if (part.samples() > samples()) return false;
   for (std::uint32_t number = 0; number < part.samples(); ++number) {
     const indexed_sample mine = sample(number), other = part.sample(number);

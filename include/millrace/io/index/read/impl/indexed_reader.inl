@@ -17,8 +17,8 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-MILLRACE_INLINE indexed_reader::indexed_reader(byte_source& source, shard_index& index, block_pool& pool,
-                                               indexed_reader_options options, byte_source* entries)
+MILLRACE_RARE indexed_reader::indexed_reader(byte_source& source, shard_index& index, block_pool& pool,
+                                             indexed_reader_options options, byte_source* entries)
     // clang-format off
     : source_(&source), entries_(index.entries().bytes() > 0 ? entries : nullptr), index_(&index), pool_(&pool),
       options_(std::move(options)), gap_(source.reads_parts() ? gap_bytes : 0) {
@@ -88,14 +88,14 @@ MILLRACE_INLINE record indexed_reader::read_one(std::uint32_t number) {
   return one;
 }
 
-MILLRACE_INLINE void indexed_reader::throw_damage() {
+MILLRACE_RARE void indexed_reader::throw_damage() {
   shard_reader reader = reader_of({.number = index_->samples(), .offset_bytes = index_->facts().resume_offset_bytes});
   while (reader.next()) {}
   throw data_error("the shard was damaged when its index was built, but is intact now: " + printable(index_->damage()),
                    "Remove its index, and start again", where({}, index_->facts().damage_offset_bytes));
 }
 
-MILLRACE_INLINE void indexed_reader::throw_missing_end_marker() {
+MILLRACE_RARE void indexed_reader::throw_missing_end_marker() {
   const std::uint32_t last = index_->samples() == 0 ? 0 : index_->samples() - 1;
   const std::uint64_t offset_bytes = index_->samples() == 0 ? 0 : index_->sample(last).offset_bytes;
   shard_reader reader = reader_of({.number = last, .offset_bytes = offset_bytes, .strict = true});

@@ -264,8 +264,7 @@ MILLRACE_RARE void shard_data::report_not_stored(notice_outlet& to, const std::s
   if (!std::exchange(reported_not_stored_, true)) report_index_trouble(to, problem, reason);
 }
 
-MILLRACE_INLINE shard_data::open_shard::open_shard(const shard_data& data, const std::string& name,
-                                                   const shard_use& use)
+MILLRACE_RARE shard_data::open_shard::open_shard(const shard_data& data, const std::string& name, const shard_use& use)
     : idle_file(use.shard),
       file(data.options_.files.storage, name, use.reads),
       entries(data.entries_.open(

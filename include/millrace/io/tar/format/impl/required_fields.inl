@@ -41,7 +41,7 @@ MILLRACE_INLINE std::uint64_t required_fields::bits_of(std::string_view field) c
   return bits;
 }
 
-MILLRACE_INLINE std::string required_fields::text() const {
+MILLRACE_RARE std::string required_fields::text() const {
   std::string all;
   for (const std::string& names : entries_) all += (all.empty() ? "'" : " and '") + printable(names) + "'";
   return all;

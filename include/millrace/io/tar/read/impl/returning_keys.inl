@@ -93,7 +93,7 @@ MILLRACE_RARE std::optional<other_piece> find_other_piece(std::unique_ptr<byte_s
   return piece;
 }
 
-MILLRACE_INLINE std::string text_of(const other_piece& piece, std::uint64_t own_offset_bytes) {
+MILLRACE_RARE std::string text_of(const other_piece& piece, std::uint64_t own_offset_bytes) {
   return std::string("; its key ") +
          (piece.offset_bytes > own_offset_bytes ? "occurs again later" : "occurred before") +
          " in the shard, at offset " + std::to_string(piece.offset_bytes) + " with " + piece.fields;

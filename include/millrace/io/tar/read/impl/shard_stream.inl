@@ -9,7 +9,7 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-MILLRACE_INLINE shard_stream::shard_stream(byte_source& source, block_pool& pool, content c)
+MILLRACE_RARE shard_stream::shard_stream(byte_source& source, block_pool& pool, content c)
     : source_(&source), pool_(&pool), content_(c), block_(pool.take(chunk_bytes)) {
   if (c.max_expansion == 0)
     throw setup_error("max_expansion is out of range: got 0, expected at least 1", "Omit it for the default");
@@ -86,8 +86,7 @@ MILLRACE_INLINE bool shard_stream::is_sound_to_its_end() {
   return false;
 }
 
-MILLRACE_INLINE const shard_stream::compression* shard_stream::compression_of(
-    std::span<const std::byte> start) noexcept {
+MILLRACE_RARE const shard_stream::compression* shard_stream::compression_of(std::span<const std::byte> start) noexcept {
   using namespace std::string_view_literals;
   static constexpr std::array<compression, 6> compressions{{
       {"gzip", "\x1f\x8b"sv, nullptr},
@@ -113,7 +112,7 @@ MILLRACE_INLINE const shard_stream::compression* shard_stream::compression_of(
   return &*match;
 }
 
-MILLRACE_INLINE const shard_stream::compression* shard_stream::compression_after_skippable_frames(
+MILLRACE_RARE const shard_stream::compression* shard_stream::compression_after_skippable_frames(
     std::span<const std::byte>& start) {
   constexpr std::uint32_t any_mark = 0x184D2A50, mark_bits = 0xfffffff0;
   constexpr std::uint64_t head_bytes = 8;
@@ -147,7 +146,7 @@ MILLRACE_INLINE const shard_stream::compression* shard_stream::compression_after
   return nullptr;
 }
 
-MILLRACE_INLINE void shard_stream::open_decompressor(const compression& method) {
+MILLRACE_RARE void shard_stream::open_decompressor(const compression& method) {
   method_name_ = method.name;
   if (!method.enable) {
     gzip_ = make_owner<gzip_inflater>();
@@ -261,7 +260,7 @@ MILLRACE_INLINE void shard_stream::check_tail(std::uint64_t at) {
   }
 }
 
-MILLRACE_INLINE void shard_stream::fail_to_decompress() {
+MILLRACE_RARE void shard_stream::fail_to_decompress() {
   if (source_failure_) std::rethrow_exception(source_failure_);
   const std::string reason = archive_text(decompressor_.get());
   throw damage(reason.empty() ? "or truncated" : "or truncated (libarchive: " + printable(reason) + ")");
@@ -271,7 +270,7 @@ MILLRACE_INLINE late_data_error shard_stream::cut_short(std::uint64_t at) const 
   return {"the gzip stream is truncated: its end is not in the file", where(at)};
 }
 
-MILLRACE_INLINE late_data_error shard_stream::damage(const std::string& problem) const {
+MILLRACE_RARE late_data_error shard_stream::damage(const std::string& problem) const {
   return {"the " + std::string(method_name_) + " stream is damaged" + (gzip_ ? ": " : " ") + problem,
           where(end_bytes_)};
 }
