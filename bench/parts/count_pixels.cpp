@@ -5,7 +5,6 @@
 // Photometric rows change 224 x 224 RGB pixels. normalize_TYPE_LAYOUT normalizes that many, checksums read as many
 // bytes, and paeth reverses that PNG filter for them. "nothing" only creates the pixels.
 // Prints a digest, which is the same on every machine.
-#include <millrace/base/crc32.hpp>
 #include <millrace/base/crc32c.hpp>
 #include <millrace/base/digest.hpp>
 #include <millrace/device/normalize.hpp>

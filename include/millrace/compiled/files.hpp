@@ -14,7 +14,6 @@
 #include <millrace/audio/impl/audio.inl>
 #include <millrace/audio/impl/wav.inl>
 #include <millrace/base/impl/channel_scale.inl>
-#include <millrace/base/impl/crc32.inl>
 #include <millrace/base/impl/crc32c.inl>
 #include <millrace/base/impl/error.inl>
 #include <millrace/base/impl/file_kind.inl>
@@ -43,8 +42,8 @@
 #include <millrace/item/impl/scratch.inl>
 #include <millrace/item/column/impl/batch_keys.inl>
 #include <millrace/item/tensor/impl/array.inl>
-#include <millrace/item/tensor/impl/bad_element_access.inl>
-#include <millrace/item/tensor/impl/column_texts.inl>
+#include <millrace/item/tensor/impl/tensor_view.inl>
+#include <millrace/item/tensor/impl/tensor.inl>
 #include <millrace/io/file/impl/append_file.inl>
 #include <millrace/io/file/impl/atomic_file.inl>
 #include <millrace/io/file/impl/byte_source.inl>

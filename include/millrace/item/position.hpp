@@ -38,7 +38,7 @@
 #pragma once
 
 #include <millrace/base/error.hpp>
-#include <millrace/base/hex.hpp>
+#include <millrace/base/text.hpp>
 
 #include <cstdint>
 #include <limits>

@@ -1,4 +1,4 @@
-// Reduces bytes to 16 bytes with the same CRC-32, by carry-less multiplication. base/crc32.hpp uses this fast path.
+// Reduces bytes to 16 bytes with the same CRC-32, by carry-less multiplication. base/crc32c.hpp uses this fast path.
 //
 //   if (mr::detail::cpu_has_pclmul() && data.size() >= mr::detail::crc32_least_bytes) {
 //     std::size_t done = 0;

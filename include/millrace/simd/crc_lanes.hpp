@@ -1,5 +1,5 @@
-// Computes CRC-32C with instructions of SSE4.2 or Armv8, and CRC-32 with instructions of Armv8. base/crc32c.hpp and
-// base/crc32.hpp use these fast paths.
+// Computes CRC-32C with instructions of SSE4.2 or Armv8, and CRC-32 with instructions of Armv8.
+// base/crc32c.hpp uses these fast paths.
 //
 //   using mr::detail::crc32c_instruction;
 //   if (mr::detail::cpu_has_crc32c()) state = mr::detail::crc_by_instruction<crc32c_instruction>(data, state);

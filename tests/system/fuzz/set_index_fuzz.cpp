@@ -4,7 +4,7 @@
 #include <millrace/io/index/format/set_index.hpp>
 
 #include <millrace/base/crc32c.hpp>
-#include <millrace/base/hex.hpp>
+#include <millrace/base/text.hpp>
 
 #include "fuzz_target.hpp"
 #include "text_mutator.hpp"

@@ -1,7 +1,7 @@
 // Prints epoch, step, digest and a CRC of the bytes of each batch of flows.hpp: loop SHARDS BATCH EPOCHS THREADS WIDE
 #include "flows.hpp"
 
-#include <millrace/base/crc32.hpp>
+#include <millrace/base/crc32c.hpp>
 
 #include <cinttypes>
 #include <cstdio>

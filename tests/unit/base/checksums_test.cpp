@@ -1,4 +1,3 @@
-#include <millrace/base/crc32.hpp>
 #include <millrace/base/crc32c.hpp>
 #include <millrace/base/digest.hpp>
 #include <millrace/base/random.hpp>

@@ -1,4 +1,3 @@
-#include <millrace/item/item_or_error.hpp>
 #include <millrace/item/sample.hpp>
 
 #include <doctest/doctest.h>

@@ -28,7 +28,6 @@
 #include <millrace/base/crc32c.hpp>
 #include <millrace/base/digest.hpp>
 #include <millrace/base/error.hpp>
-#include <millrace/base/hex.hpp>
 #include <millrace/base/text.hpp>
 
 #include <elf.h>

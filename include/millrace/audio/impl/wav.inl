@@ -6,7 +6,7 @@
 #include <millrace/audio/sample_kernels.hpp>
 #include <millrace/base/error.hpp>
 #include <millrace/base/file_kind.hpp>
-#include <millrace/base/hex.hpp>
+#include <millrace/base/text.hpp>
 #include <millrace/item/record.hpp>
 
 #include <algorithm>

@@ -3,7 +3,6 @@
 
 #include <millrace/base/error.hpp>
 
-#include <millrace/base/hex.hpp>
 #include <millrace/base/text.hpp>
 
 #include <new>

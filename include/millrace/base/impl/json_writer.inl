@@ -3,7 +3,6 @@
 
 #include <millrace/base/json_writer.hpp>
 
-#include <millrace/base/hex.hpp>
 #include <millrace/base/numbers.hpp>
 #include <millrace/base/text.hpp>
 

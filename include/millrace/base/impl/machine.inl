@@ -3,8 +3,6 @@
 
 #include <millrace/base/machine.hpp>
 
-#include <millrace/base/text_file.hpp>
-
 #include <pthread.h>
 #include <sched.h>
 #include <unistd.h>

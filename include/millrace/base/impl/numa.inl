@@ -3,7 +3,7 @@
 
 #include <millrace/base/numa.hpp>
 
-#include <millrace/base/text_file.hpp>
+#include <millrace/base/machine.hpp>
 
 #include <algorithm>
 #include <cctype>

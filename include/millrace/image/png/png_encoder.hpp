@@ -9,7 +9,7 @@
 // deflate blocks (RFC 1951, 3.2.4) with unfiltered rows.
 #pragma once
 
-#include <millrace/base/crc32.hpp>
+#include <millrace/base/crc32c.hpp>
 #include <millrace/item/tensor/tensor.hpp>
 
 #include <cstddef>

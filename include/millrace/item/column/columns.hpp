@@ -27,11 +27,10 @@
 // Errors: data_error if a later item has another shape; the message contains both shapes.
 #pragma once
 
-#include <millrace/item/column/column_groups.hpp>
 #include <millrace/item/column/column_places.hpp>
 #include <millrace/item/column/column_traits.hpp>
 #include <millrace/item/owner.hpp>
-#include <millrace/item/tensor/column_texts.hpp>
+#include <millrace/item/tensor/tensor.hpp>
 
 #include <algorithm>
 #include <cstdint>

@@ -10,15 +10,45 @@
 #pragma once
 
 #include <millrace/base/error.hpp>
-#include <millrace/item/tensor/column_texts.hpp>
+#include <millrace/base/version.hpp>
 #include <millrace/item/tensor/tensor_view.hpp>
 
 #include <cassert>
+#include <cstddef>
+#include <span>
 #include <string>
 #include <string_view>
 #include <type_traits>
 #include <utility>
 #include <vector>
+
+namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
+
+// Texts about a column of any type, for reports and errors.
+//
+//   mr::detail::shape_text(shape);                                        // "[224, 224, 3]"
+//   mr::detail::column_text({.name = "example::pixels", .rows = 256, .row = shape, .dtype = "u8"});
+//
+// Errors: none. Threads: the functions are pure; any thread may call them.
+
+/// The properties of a column in a report.
+struct column_facts {
+  std::string_view name;
+  bool ragged = false;
+  std::size_t rows = 0;
+  std::span<const std::size_t> row;   ///< shape of a row
+  std::string_view dtype;
+};
+
+/// Returns a shape as text: "[224, 224, 3]".
+std::string shape_text(std::span<const std::size_t> shape);
+/// Returns "example::pixels [256, 224, 224, 3] u8".
+std::string column_text(const column_facts& of);
+/// Throws the data_error for a row whose shape differs from that of the first sample.
+[[noreturn]] void throw_other_shape(std::string_view column, std::span<const std::size_t> here,
+                                    std::span<const std::size_t> first);
+
+}}}   // namespace millrace::detail
 
 namespace millrace { inline namespace MILLRACE_ABI {
 
@@ -128,3 +158,7 @@ using image = tensor<std::uint8_t, 3>;
 
 template <class T, std::size_t N>
 inline constexpr bool std::ranges::disable_sized_range<millrace::tensor<T, N>> = N > 1;   // size() counts elements
+
+#ifndef MILLRACE_COMPILED
+#include <millrace/item/tensor/impl/tensor.inl>
+#endif

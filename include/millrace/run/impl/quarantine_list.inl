@@ -3,7 +3,6 @@
 
 #include <millrace/run/quarantine_list.hpp>
 
-#include <millrace/base/hex.hpp>
 #include <millrace/base/json_writer.hpp>
 #include <millrace/base/text.hpp>
 #include <millrace/io/file/last_line.hpp>

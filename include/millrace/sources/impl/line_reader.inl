@@ -3,7 +3,6 @@
 
 #include <millrace/sources/line_reader.hpp>
 
-#include <millrace/base/hex.hpp>
 #include <millrace/base/text.hpp>
 #include <millrace/io/file/foreign_file.hpp>
 

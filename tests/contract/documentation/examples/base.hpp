@@ -3,12 +3,6 @@ void example(void* slot, std::size_t bytes) {
 EXAMPLE
 }
 
-// ---- crc32.hpp
-void example(std::span<const std::byte> data, std::span<const std::byte> first_half,
-             std::span<const std::byte> second_half) {
-EXAMPLE
-}
-
 // ---- crc32c.hpp
 void example(std::span<const std::byte> data, std::span<const std::byte> first_half,
              std::span<const std::byte> second_half) {
@@ -39,11 +33,6 @@ EXAMPLE
 #include <string>
 void fail(const std::string& message);
 void show(std::span<const std::byte> first_bytes, std::uint64_t size) {
-EXAMPLE
-}
-
-// ---- hex.hpp
-void example(std::uint64_t digest) {
 EXAMPLE
 }
 
@@ -98,13 +87,6 @@ EXAMPLE 1
 // ---- text.hpp
 #include <millrace/base/crc32c.hpp>
 void example(std::string_view text) {
-EXAMPLE
-}
-
-// ---- text_file.hpp
-void use(const char* line);
-void example() {
-char line[80];
 EXAMPLE
 }
 

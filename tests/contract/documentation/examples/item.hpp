@@ -10,13 +10,6 @@ void show(const mr::record& record) {
 EXAMPLE
 }
 
-// ---- aggregate.hpp
-#include <millrace/image/picture/picture.hpp>
-
-void show() {
-EXAMPLE
-}
-
 // ---- batch_extent.hpp
 #include <millrace/device/device.hpp>
 #include <millrace/item/column/columns.hpp>
@@ -44,13 +37,6 @@ void show(const mr::position& position) {
 EXAMPLE
 }
 
-// ---- column_groups.hpp
-#include <millrace/image/picture/picture.hpp>
-
-void example() {
-EXAMPLE
-}
-
 // ---- column_place.hpp
 #include <millrace/item/tensor/ragged.hpp>
 
@@ -69,13 +55,6 @@ EXAMPLE
 #include <millrace/image/picture/picture.hpp>
 
 void show(const std::vector<float>& item, std::span<float> row, mr::scratch& scratch) {
-EXAMPLE
-}
-
-// ---- list_places.hpp
-#include <array>
-
-void show(const std::array<std::uint32_t, 3>& lengths) {
 EXAMPLE
 }
 
@@ -111,17 +90,6 @@ void example(std::uint8_t own, std::uint8_t other) {
 EXAMPLE
   static_cast<void>(by_cutmix);
   static_cast<void>(mixed);
-}
-
-// ---- item_or_error.hpp
-#include <millrace/item/record.hpp>
-
-struct record_reader {
-  std::optional<mr::record> next();
-};
-
-void show(record_reader& reader) {
-EXAMPLE
 }
 
 // ---- line.hpp
@@ -195,19 +163,6 @@ EXAMPLE
 
 // ---- array.hpp
 void show(const mr::record& r) {
-EXAMPLE
-}
-
-// ---- bad_element_access.hpp
-#include <millrace/item/tensor/tensor_view.hpp>
-#include <cstdio>
-
-void show(mr::tensor_view<int, 1> labels) {
-EXAMPLE
-}
-
-// ---- column_texts.hpp
-void say(std::span<const std::size_t> shape) {
 EXAMPLE
 }
 

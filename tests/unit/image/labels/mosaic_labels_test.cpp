@@ -1,4 +1,4 @@
-#include <millrace/base/crc32.hpp>
+#include <millrace/base/crc32c.hpp>
 #include <millrace/image/jpeg/jpeg_encoder.hpp>
 #include <millrace/image/labels/mosaic_labels.hpp>
 

@@ -1,7 +1,7 @@
 #include <millrace/base/random.hpp>
 #include <millrace/image/png/adler.hpp>
 #include <millrace/image/png/inflate.hpp>
-#include <millrace/base/crc32.hpp>
+#include <millrace/base/crc32c.hpp>
 
 #include "../../../thorough.hpp"
 #include "png_files.hpp"

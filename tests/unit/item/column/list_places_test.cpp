@@ -3,7 +3,7 @@
 #include <doctest/doctest.h>
 
 #include <millrace/base/random.hpp>
-#include <millrace/item/column/list_places.hpp>
+#include <millrace/item/column/column_place.hpp>
 
 #include <algorithm>
 #include <array>

@@ -10,7 +10,7 @@
 
 #include <millrace/adapt/remote/store/small_http.hpp>
 #include <millrace/base/clock.hpp>
-#include <millrace/base/text_file.hpp>
+#include <millrace/base/machine.hpp>
 
 #include <chrono>
 #include <cstdint>

@@ -6,7 +6,7 @@
 #include <millrace/image/jpeg/baseline/scan_header.hpp>
 #include <millrace/base/error.hpp>
 #include <millrace/base/file_kind.hpp>
-#include <millrace/base/hex.hpp>
+#include <millrace/base/text.hpp>
 #include <millrace/image/jpeg/libjpeg/jpeg_segments.hpp>
 #include <millrace/image/jpeg/progressive/progressive_header.hpp>
 

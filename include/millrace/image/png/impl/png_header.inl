@@ -3,9 +3,9 @@
 
 #include <millrace/image/png/png_header.hpp>
 
-#include <millrace/base/crc32.hpp>
+#include <millrace/base/crc32c.hpp>
 #include <millrace/base/error.hpp>
-#include <millrace/base/hex.hpp>
+#include <millrace/base/text.hpp>
 
 #include <algorithm>
 #include <cstring>

@@ -3,7 +3,7 @@
 
 #include <millrace/image/png/png_rows.hpp>
 
-#include <millrace/base/hex.hpp>
+#include <millrace/base/text.hpp>
 #include <millrace/image/png/adler.hpp>
 
 #include <algorithm>

@@ -5,8 +5,8 @@
 
 #include <millrace/base/clock.hpp>
 #include <millrace/base/error.hpp>
-#include <millrace/base/hex.hpp>
 #include <millrace/base/random.hpp>
+#include <millrace/base/text.hpp>
 #include <millrace/io/file/append_file.hpp>
 #include <millrace/io/file/posix_files.hpp>
 

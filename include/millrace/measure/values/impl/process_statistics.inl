@@ -4,7 +4,7 @@
 #include <millrace/measure/values/process_statistics.hpp>
 
 #include <millrace/base/clock.hpp>
-#include <millrace/base/text_file.hpp>
+#include <millrace/base/machine.hpp>
 
 #include <dirent.h>
 #include <fcntl.h>

@@ -5,7 +5,7 @@
 
 #include <millrace/base/error.hpp>
 #include <millrace/base/format.hpp>
-#include <millrace/base/text_file.hpp>
+#include <millrace/base/machine.hpp>
 
 #include <sys/utsname.h>
 #include <time.h>

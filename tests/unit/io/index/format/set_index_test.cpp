@@ -1,7 +1,6 @@
 // The text of a set index: a round trip preserves it, every change of it is detected, and names are validated.
 #include <millrace/base/crc32c.hpp>
 #include <millrace/base/error.hpp>
-#include <millrace/base/hex.hpp>
 #include <millrace/base/text.hpp>
 #include <millrace/io/index/format/set_index.hpp>
 

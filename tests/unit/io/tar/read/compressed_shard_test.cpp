@@ -1,5 +1,5 @@
 // Damaged compressed shards: never other bytes without an error by the end; and the streams that are supported.
-#include <millrace/base/crc32.hpp>
+#include <millrace/base/crc32c.hpp>
 #include <millrace/base/random.hpp>
 #include <millrace/io/tar/read/gzip_inflater.hpp>
 #include <millrace/io/tar/read/shard_reader.hpp>

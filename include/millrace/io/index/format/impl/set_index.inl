@@ -5,7 +5,6 @@
 
 #include <millrace/base/crc32c.hpp>
 #include <millrace/base/error.hpp>
-#include <millrace/base/hex.hpp>
 #include <millrace/base/text.hpp>
 
 #include <algorithm>

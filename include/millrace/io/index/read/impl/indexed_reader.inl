@@ -4,8 +4,8 @@
 #include <millrace/io/index/read/indexed_reader.hpp>
 
 #include <millrace/base/crc32c.hpp>
-#include <millrace/base/hex.hpp>
 #include <millrace/base/random.hpp>
+#include <millrace/base/text.hpp>
 #include <millrace/io/tar/read/tail_source.hpp>
 
 #include <algorithm>

@@ -3,7 +3,7 @@
 
 #include <millrace/io/tar/read/gzip_inflater.hpp>
 
-#include <millrace/base/crc32.hpp>
+#include <millrace/base/crc32c.hpp>
 
 #include <algorithm>
 #include <cstring>

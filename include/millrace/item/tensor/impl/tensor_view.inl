@@ -1,7 +1,7 @@
-// Definitions for bad_element_access.hpp.
+// Definitions for tensor_view.hpp.
 #pragma once
 
-#include <millrace/item/tensor/bad_element_access.hpp>
+#include <millrace/item/tensor/tensor_view.hpp>
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 

@@ -1,7 +1,7 @@
-// Definitions for column_texts.hpp.
+// Definitions for tensor.hpp.
 #pragma once
 
-#include <millrace/item/tensor/column_texts.hpp>
+#include <millrace/item/tensor/tensor.hpp>
 
 #include <millrace/base/error.hpp>
 
