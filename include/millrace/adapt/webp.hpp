@@ -157,7 +157,7 @@ class webp_rows final : public row_decoder {
   }
 
  private:
-  /// Composites pixels over the background, with the same arithmetic as png/png_pixels.hpp.
+  /// Composites pixels over the background, with the same arithmetic as png/png_decoder.hpp.
   void composite(std::span<std::uint8_t> rgba) const noexcept {
     for (std::size_t x = 0; x < rgba.size(); x += 4) {
       const unsigned alpha = rgba[x + 3];

@@ -31,9 +31,7 @@
 #include <millrace/image/png/impl/png_decoder.inl>
 #include <millrace/image/png/impl/png_encoder.inl>
 #include <millrace/image/png/impl/png_header.inl>
-#include <millrace/image/png/impl/png_pixels.inl>
 #include <millrace/image/png/impl/png_rows.inl>
 #include <millrace/image/pnm/impl/pnm.inl>
 #include <millrace/image/render/impl/picture_job.inl>
 #include <millrace/image/render/impl/pixel_rows.inl>
-#include <millrace/image/render/impl/row_finisher.inl>

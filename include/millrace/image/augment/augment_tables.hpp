@@ -1,4 +1,4 @@
-// The published policies of AutoAugment, as tables.
+// The published policies of AutoAugment, as tables; and the parameters of the operations of automatic augmentations.
 //
 //   const mr::detail::augment_pair& pair = mr::detail::imagenet_pairs[0];
 //   pair[0].op;                                    // posterize; its probability is pair[0].tenths / 10
@@ -8,10 +8,19 @@
 // tables equal those of torchvision and timm.
 #pragma once
 
+#include <millrace/base/fixed_point.hpp>
+#include <millrace/base/random.hpp>
 #include <millrace/base/version.hpp>
+#include <millrace/image/augment/photometric_options.hpp>
+#include <millrace/image/color/photometric_op.hpp>
+#include <millrace/image/color/unfused.hpp>
 
+#include <algorithm>
 #include <array>
+#include <cmath>
+#include <cstddef>
 #include <cstdint>
+#include <optional>
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
@@ -146,3 +155,177 @@ inline constexpr augment_pair efficientnet_pairs[25] = {
 // clang-format on
 
 }}}   // namespace millrace::detail
+
+#include <millrace/simd/precise_begin.inc>
+
+namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
+
+// Maps magnitudes (strengths) of torchvision's automatic augmentations, such as RandAugment, to operations and their
+// parameters.
+//
+//   const mr::detail::torchvision_magnitudes space{.bins = 31, .across = 150.0 / 331.0 * 224, .down = 101.5};
+//   mr::detail::torchvision_op(space, mr::detail::augment_op::rotate, 9, true);   // by -9 degrees
+//
+// A magnitude is the index of a bin. Bin 0 has the minimum effect, and the last bin has the maximum effect.
+// Errors: none. Threads: pure functions; any thread.
+
+/// The maximum magnitudes.
+struct torchvision_magnitudes {
+  std::size_t bins = 31;
+  double shear = 0.3, across = 0, down = 0, degrees = 30, enhancement = 0.9;   ///< across, down: pixels
+  int bits = 8, fewer_bits = 4;   ///< posterize: bits at bin 0; decrease at the last bin
+  warp_filter filter = warp_filter::nearest;
+  rgb_color fill{};
+};
+
+/// Returns torch.linspace(first, last, bins)[index].
+inline float linspace_at(float first, float last, std::size_t bins, std::size_t index) noexcept {
+  const double step = (last - first) / static_cast<float>(bins - 1);
+  // Products are exact in double. The conversion to float rounds as torch does.
+  if (index < bins / 2) return first + static_cast<float>(step * static_cast<double>(index));
+  return last - static_cast<float>(step * static_cast<double>(bins - 1 - index));
+}
+
+/// Returns whether torchvision draws a sign for the operation.
+constexpr bool has_sign(augment_op op) noexcept { return op >= augment_op::shear_x && op <= augment_op::sharpness; }
+
+/// Returns whether the operation has a magnitude.
+constexpr bool has_magnitude(augment_op op) noexcept {
+  return has_sign(op) || op == augment_op::posterize || op == augment_op::solarize;
+}
+
+/// Returns the operation with the magnitude of a bin. `op` must be one of torchvision's operations, but not identity.
+inline photometric_op torchvision_op(const torchvision_magnitudes& space, augment_op op, std::size_t bin,
+                                     bool negative) noexcept {
+  const auto magnitude = [&](double highest) {
+    const double value = linspace_at(0, static_cast<float>(highest), space.bins, bin);
+    return negative ? -value : value;
+  };
+  photometric_op result{.filter = space.filter, .fill = space.fill};
+  const auto set_value = [&](photometric_kind kind, double value) {
+    result.kind = kind;
+    result.value = value;
+  };
+  switch (op) {
+    case augment_op::shear_x: set_value(photometric_kind::shear_x, magnitude(space.shear)); break;
+    case augment_op::shear_y: set_value(photometric_kind::shear_y, magnitude(space.shear)); break;
+    case augment_op::translate_x: set_value(photometric_kind::translate, std::trunc(magnitude(space.across))); break;
+    case augment_op::translate_y:
+      result.kind = photometric_kind::translate;
+      result.second = std::trunc(magnitude(space.down));
+      break;
+    case augment_op::rotate: set_value(photometric_kind::rotate, magnitude(space.degrees)); break;
+    case augment_op::brightness: set_value(photometric_kind::brightness, 1 + magnitude(space.enhancement)); break;
+    case augment_op::color: set_value(photometric_kind::saturation, 1 + magnitude(space.enhancement)); break;
+    case augment_op::contrast: set_value(photometric_kind::contrast, 1 + magnitude(space.enhancement)); break;
+    case augment_op::sharpness: set_value(photometric_kind::sharpness, 1 + magnitude(space.enhancement)); break;
+    case augment_op::posterize: {
+      const float per_bit = static_cast<float>(space.bins - 1) / static_cast<float>(space.fewer_bits);
+      const float bits = static_cast<float>(space.bits) - static_cast<float>(bin) / per_bit;
+      result.kind = photometric_kind::posterize;
+      result.numbers[0] = static_cast<std::int32_t>(std::nearbyint(bits));
+      break;
+    }
+    case augment_op::solarize:
+      set_value(photometric_kind::solarize, 255.0 * double{linspace_at(1, 0, space.bins, bin)});
+      break;
+    case augment_op::autocontrast: result.kind = photometric_kind::autocontrast; break;
+    case augment_op::equalize: result.kind = photometric_kind::equalize; break;
+    default: result.kind = photometric_kind::invert; break;
+  }
+  return result;
+}
+
+}}}   // namespace millrace::detail
+
+#include <millrace/simd/precise_end.inc>
+
+#include <millrace/simd/precise_begin.inc>
+
+namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
+
+// Maps levels (strengths) of timm's automatic augmentations, such as RandAugment, to operations and their parameters.
+//
+//   const mr::detail::timm_levels space{.width = 224, .height = 224, .increasing = true};
+//   mr::detail::timm_op(space, mr::detail::augment_op::solarize, 9.2, random);   // some operations draw a sign
+//
+// A level is a number from 0 to 10. The parameters do not depend on the compiler.
+// Errors: none. Threads: any thread; do not share an rng between threads.
+
+/// The number of bits that posterize retains at level 0 and at level 10.
+enum class timm_bits : std::uint8_t { from_none, from_four, to_four };   ///< 0 and 4; 4 and 8; 4 and 0
+
+struct timm_levels {
+  double width = 0, height = 0;   ///< size of the image
+  /// If true, a higher level increases the effect of solarize, brightness, color, contrast and sharpness.
+  bool increasing = false;
+  timm_bits bits = timm_bits::from_none;
+  std::optional<interpolation> filter{};
+  rgb_color fill = mean_color;
+};
+
+/// Draws a level from a normal distribution with the mean `level`, and clamps the result to 0 to 10. If `deviation` is
+/// above 100, draws uniformly from 0 to `level` instead.
+inline double timm_level(rng& random, double level, double deviation) noexcept {
+  if (deviation > 100) return random.uniform(0, level);
+  if (deviation > 0) level += unfused(deviation * (static_cast<double>(fixed_normal(random)) * 0x1p-32));
+  return std::clamp(level, 0.0, 10.0);
+}
+
+/// Returns the operation at a level. Draws the sign if the operation has a sign. Draws the interpolation if the
+/// operation moves pixels and `filter` is not set.
+inline photometric_op timm_op(const timm_levels& space, augment_op op, double level, rng& random) noexcept {
+  const double share = level / 10;
+  const auto with_sign = [&](double value) { return random.chance(0.5) ? -value : value; };
+  const auto scaled = [&](int highest) { return static_cast<std::int32_t>(share * highest); };
+  photometric_op result{.fill = space.fill};
+  const auto set_warp = [&](photometric_kind kind, double value) {
+    result.kind = kind;
+    result.value = with_sign(value);
+    const auto filter = space.filter         ? *space.filter
+                        : random.chance(0.5) ? interpolation::bilinear
+                                             : interpolation::bicubic;
+    result.filter = static_cast<warp_filter>(filter);
+  };
+  const auto set_enhancement = [&](photometric_kind kind) {
+    result.kind = kind;
+    result.value = space.increasing ? std::max(0.1, 1 + with_sign(unfused(share * 0.9))) : unfused(share * 1.8) + 0.1;
+  };
+  switch (op) {
+    case augment_op::shear_x: set_warp(photometric_kind::shear_x, share * 0.3); break;
+    case augment_op::shear_y: set_warp(photometric_kind::shear_y, share * 0.3); break;
+    case augment_op::translate_x: set_warp(photometric_kind::translate, share * 0.45 * space.width); break;
+    case augment_op::translate_y:
+      set_warp(photometric_kind::translate, share * 0.45 * space.height);
+      result.second = result.value;
+      result.value = 0;
+      break;
+    case augment_op::rotate: set_warp(photometric_kind::rotate, share * 30); break;
+    case augment_op::brightness: set_enhancement(photometric_kind::brightness); break;
+    case augment_op::color: set_enhancement(photometric_kind::saturation); break;
+    case augment_op::contrast: set_enhancement(photometric_kind::contrast); break;
+    case augment_op::sharpness: set_enhancement(photometric_kind::sharpness); break;
+    case augment_op::posterize:
+      result.kind = photometric_kind::posterize;
+      result.numbers[0] = space.bits == timm_bits::from_none   ? scaled(4)
+                          : space.bits == timm_bits::from_four ? 4 + scaled(4)
+                                                               : 4 - scaled(4);
+      break;
+    case augment_op::solarize:
+      result.kind = photometric_kind::solarize;
+      result.value = space.increasing ? 256 - scaled(256) : scaled(256);
+      break;
+    case augment_op::solarize_add:
+      result.kind = photometric_kind::solarize_add;
+      result.numbers[0] = scaled(110);
+      break;
+    case augment_op::autocontrast: result.kind = photometric_kind::autocontrast; break;
+    case augment_op::equalize: result.kind = photometric_kind::equalize; break;
+    default: result.kind = photometric_kind::invert; break;
+  }
+  return result;
+}
+
+}}}   // namespace millrace::detail
+
+#include <millrace/simd/precise_end.inc>

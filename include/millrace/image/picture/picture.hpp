@@ -37,7 +37,6 @@
 #include <millrace/image/plan/random_crop.hpp>
 #include <millrace/image/jpeg/jpeg_header.hpp>
 #include <millrace/image/jpeg/jpeg_options.hpp>
-#include <millrace/image/render/picture_format.hpp>
 #include <millrace/image/render/picture_job.hpp>
 #include <millrace/item/borrowed_guard.hpp>
 #include <millrace/item/scratch.hpp>

@@ -17,13 +17,250 @@
 // regardless of the stream's header.
 #pragma once
 
-#include <millrace/image/png/inflate_loop.hpp>
+#include <millrace/image/png/deflate_codes.hpp>
 
+#include <bit>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <span>
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
+
+// Decodes the symbols of a deflate block while there is enough input and output: the inner loop of inflate.hpp.
+//
+//   mr::detail::inflate_state s;                             // the positions of input and output
+//   const mr::detail::inflate_stop why = mr::detail::inflate_loop::run(s, codes);
+//
+// Needs `least_input_bytes` of input. Writes fewer than `slack_bytes` bytes beyond the limit of the output. The bit
+// buffer is filled with one unaligned load of 8 bytes. Bits above `count` may be set. Such bits equal the next bits of
+// the input, so that filling the buffer again is harmless. A match (a copy of earlier output) is copied in words. The
+// last word may extend beyond the match; later output overwrites these bytes.
+// Errors: run() and one() return the reason for the stop. Threads: any thread, if no two calls share an output.
+// Source: RFC 1951, 3.2.3; the buffer is filled by "variant 4" of F. Giesen, "Reading bits in far too many ways".
+
+/// The remaining input, and the position in the output. The input is `count` bits in the buffer, followed by the bytes
+/// from `in`.
+struct inflate_state {
+  const std::uint8_t* in = nullptr;
+  const std::uint8_t* in_end = nullptr;
+  std::uint64_t bits = 0;
+  unsigned count = 0;
+  std::uint8_t* out = nullptr;
+  const std::uint8_t* out_begin = nullptr;   ///< the first byte that a match may copy
+  const std::uint8_t* limit = nullptr;       ///< end of the output
+
+  std::size_t input_bytes() const noexcept { return static_cast<std::size_t>(in_end - in); }
+};
+
+enum class inflate_stop : std::uint8_t { paused, end_of_block, cut_short, bad_code, bad_distance };
+
+class inflate_loop {
+ public:
+  static constexpr std::size_t least_input_bytes = 16, slack_bytes = 352;
+
+  /// Decodes until the input or the output is nearly exhausted, or the block ends.
+  MILLRACE_ALWAYS_INLINE static inline inflate_stop run(inflate_state& state, const deflate_codes& codes) noexcept {
+    inflate_state s = state;   // a local copy, because output bytes may alias `state`
+    const std::uint32_t* const literals = codes.literals();
+    const std::uint32_t* const distances = codes.distances();
+    const std::uint8_t* const last_in = s.in_end - least_input_bytes;
+    inflate_stop why = inflate_stop::paused;
+    fill(s);
+    std::uint32_t e = literals[s.bits & deflate_codes::literal_mask];
+    for (;;) {
+      // The buffer has at least 56 bits. Four lookups use 44 bits, so the next entry can be read before the buffer is
+      // filled.
+      if (is_literal(e)) {
+        e = put(s, e, literals);
+        if (is_literal(e)) {
+          e = put(s, e, literals);
+          if (is_literal(e)) {
+            e = put(s, e, literals);
+            if (is_literal(e)) {
+              e = put(s, e, literals);
+              if (s.in > last_in || s.out >= s.limit) break;
+              fill(s);
+              continue;
+            }
+          }
+        }
+      }
+      if ((e & deflate_entry::special) != 0) {
+        if ((e & deflate_entry::second_table) != 0) e = second(e, s.bits, literals, deflate_codes::literal_bits);
+        if (is_literal(e)) {
+          fill(s);
+          e = put(s, e, literals);
+          if (s.in > last_in || s.out >= s.limit) break;
+          fill(s);
+          continue;
+        }
+        if ((e & deflate_entry::special) != 0) {
+          drop(s, e);
+          why = (e & deflate_entry::end_of_block) != 0 ? inflate_stop::end_of_block : inflate_stop::bad_code;
+          break;
+        }
+      }
+      // The buffer has at least 23 bits, and a length uses at most 20. After fill(), the buffer has at least 56 bits. A
+      // distance uses at most 28 of them, so the next lookup needs no fill().
+      const std::size_t length = number(s, e);
+      fill(s);
+      e = distances[s.bits & deflate_codes::distance_mask];
+      if ((e & deflate_entry::special) != 0) {
+        if ((e & deflate_entry::second_table) != 0) e = second(e, s.bits, distances, deflate_codes::distance_bits);
+        if ((e & deflate_entry::special) != 0) {
+          why = inflate_stop::bad_code;
+          break;
+        }
+      }
+      const std::size_t distance = number(s, e);
+      e = literals[s.bits & deflate_codes::literal_mask];
+      if (distance > static_cast<std::size_t>(s.out - s.out_begin)) {
+        why = inflate_stop::bad_distance;
+        break;
+      }
+      copy(s.out, distance, length);
+      s.out += length;
+      if (s.in > last_in || s.out >= s.limit) break;
+      fill(s);
+    }
+    state = s;
+    return why;
+  }
+
+  /// Decodes one symbol, even at the end of the input. The caller must fill the buffer to 48 bits or more if there is
+  /// enough input. Stops before a symbol whose output would exceed the limit.
+  static inflate_stop one(inflate_state& s, const deflate_codes& codes) noexcept {
+    std::uint32_t e = codes.literals()[s.bits & deflate_codes::literal_mask];
+    if (has_second_table(e)) e = second(e, s.bits, codes.literals(), deflate_codes::literal_bits);
+    if (is_literal(e) && (e & deflate_entry::coded_bits) > s.count) e = first_alone(e);
+    if ((e & deflate_entry::coded_bits) > s.count) return inflate_stop::cut_short;
+    if (is_literal(e)) {
+      if (s.out < s.limit) put(s, e, codes.literals());
+      return inflate_stop::paused;
+    }
+    if ((e & deflate_entry::special) != 0) {
+      drop(s, e);
+      return (e & deflate_entry::end_of_block) != 0 ? inflate_stop::end_of_block : inflate_stop::bad_code;
+    }
+    if (s.out >= s.limit) return inflate_stop::paused;
+    const std::size_t length = number(s, e);
+    e = codes.distances()[s.bits & deflate_codes::distance_mask];
+    if (has_second_table(e)) e = second(e, s.bits, codes.distances(), deflate_codes::distance_bits);
+    if ((e & deflate_entry::coded_bits) > s.count) return inflate_stop::cut_short;
+    if ((e & deflate_entry::special) != 0) return inflate_stop::bad_code;
+    const std::size_t distance = number(s, e);
+    if (distance > static_cast<std::size_t>(s.out - s.out_begin)) return inflate_stop::bad_distance;
+    copy(s.out, distance, length);
+    s.out += length;
+    return inflate_stop::paused;
+  }
+
+  /// Fills the buffer to 56 bits or more.
+  MILLRACE_ALWAYS_INLINE static inline void fill(inflate_state& s) noexcept {
+    s.bits |= load64(s.in) << s.count;
+    s.in += (63 - s.count) >> 3;
+    s.count |= 56;
+  }
+
+ private:
+  static bool is_literal(std::uint32_t e) noexcept { return static_cast<std::int32_t>(e) < 0; }
+
+  /// Returns whether the entry refers to a second table. Literals use the same bits for other values.
+  static bool has_second_table(std::uint32_t e) noexcept {
+    constexpr std::uint32_t both = deflate_entry::special | deflate_entry::second_table;
+    return !is_literal(e) && (e & both) == both;
+  }
+
+  static std::uint64_t load64(const std::uint8_t* from) noexcept {
+    std::uint64_t v;
+    std::memcpy(&v, from, sizeof v);
+    return std::endian::native == std::endian::little ? v : __builtin_bswap64(v);
+  }
+
+  static void drop(inflate_state& s, std::uint32_t e) noexcept {
+    s.bits >>= e & 63;
+    s.count -= e & deflate_entry::coded_bits;
+  }
+
+  /// Writes one or two literals, and returns the next entry.
+  MILLRACE_ALWAYS_INLINE static inline std::uint32_t put(inflate_state& s, std::uint32_t e,
+                                                         const std::uint32_t* literals) noexcept {
+    drop(s, e);
+    static_assert(deflate_entry::second_at == deflate_entry::literals_at + 8);
+    auto two = static_cast<std::uint16_t>(e >> deflate_entry::literals_at);
+    if constexpr (std::endian::native == std::endian::big) two = __builtin_bswap16(two);
+    std::memcpy(s.out, &two, sizeof two);
+    s.out += e >> deflate_entry::count_at & 3;
+    return literals[s.bits & deflate_codes::literal_mask];
+  }
+
+  static std::uint32_t first_alone(std::uint32_t e) noexcept {
+    const std::uint32_t bits = e >> deflate_entry::first_bits_at & 15;
+    return (e & ~(deflate_entry::coded_bits | 3U << deflate_entry::count_at)) | bits | 1U << deflate_entry::count_at;
+  }
+
+  static std::uint32_t second(std::uint32_t e, std::uint64_t bits, const std::uint32_t* table,
+                              unsigned index_bits) noexcept {
+    return table[(e >> deflate_entry::base_at) + low(bits >> index_bits, e >> deflate_entry::code_bits_at & 31)];
+  }
+
+  static std::uint64_t low(std::uint64_t bits, unsigned count) noexcept {
+    return bits & ((std::uint64_t{1} << count) - 1);
+  }
+
+  /// Reads a length or a distance with its extra bits.
+  MILLRACE_ALWAYS_INLINE static inline std::size_t number(inflate_state& s, std::uint32_t e) noexcept {
+    const std::uint64_t coded = low(s.bits, e & 63);
+    drop(s, e);
+    return (e >> deflate_entry::base_at) + (coded >> (e >> deflate_entry::code_bits_at & 31));
+  }
+
+  template <std::size_t bytes>
+  MILLRACE_ALWAYS_INLINE static inline void copy_word(std::uint8_t* to, const std::uint8_t* from) noexcept {
+    std::uint8_t word[bytes];
+    std::memcpy(word, from, bytes);
+    std::memcpy(to, word, bytes);
+  }
+
+  MILLRACE_ALWAYS_INLINE static inline void copy_64(std::uint8_t* to, const std::uint8_t* from) noexcept {
+    copy_word<16>(to, from);
+    copy_word<16>(to + 16, from + 16);
+    copy_word<16>(to + 32, from + 32);
+    copy_word<16>(to + 48, from + 48);
+  }
+
+  MILLRACE_ALWAYS_INLINE static inline void copy(std::uint8_t* out, std::size_t distance, std::size_t length) noexcept {
+    const std::uint8_t* from = out - distance;
+    std::uint8_t* const end = out + length;
+    // A match has at most 258 bytes. The processor predicts a choice between two fixed lengths better than the end of a
+    // loop.
+    if (distance >= 16) {
+      copy_64(out, from);
+      if (length <= 64) return;
+      copy_64(out + 64, from + 64);
+      copy_64(out + 128, from + 128);
+      if (length <= 192) return;
+      copy_64(out + 192, from + 192);
+      copy_word<16>(out + 256, from + 256);
+      return;
+    }
+    if (distance == 1) {
+      const std::uint8_t byte = *from;
+      std::memset(out, byte, 64);
+      if (length <= 64) return;
+      std::memset(out + 64, byte, 128);
+      if (length > 192) std::memset(out + 192, byte, 80);
+      return;
+    }
+    // The match repeats its first bytes. Each step doubles the number of bytes at `from`.
+    for (; distance < 8; distance *= 2) {
+      copy_word<8>(out, from);
+      out += distance;
+    }
+    for (; out < end; out += 8, from += 8) copy_word<8>(out, from);
+  }
+};
 
 enum class inflate_status : std::uint8_t {
   more,         ///< the limit is reached

@@ -142,11 +142,6 @@ EXAMPLE
   return mr::detail::inflate_status::more;
 }
 
-// ---- inflate_loop.hpp
-void example(const mr::detail::deflate_codes& codes) {
-EXAMPLE
-}
-
 // ---- png.hpp
 #include <millrace/item/record.hpp>
 void example(const mr::record& r, mr::rng& rng) {
@@ -168,11 +163,6 @@ EXAMPLE
 
 // ---- png_header.hpp
 void example(std::span<const std::byte> file) {
-EXAMPLE
-}
-
-// ---- png_pixels.hpp
-void example(const mr::detail::png_header& header, const std::uint8_t* stored, std::uint8_t* memory) {
 EXAMPLE
 }
 
@@ -199,19 +189,6 @@ void example(const mr::record& r, mr::rng& rng) {
 EXAMPLE
 }
 
-// ---- picture_format.hpp
-#include <millrace/image/picture/picture.hpp>
-#include <millrace/image/render/picture_renderer.hpp>
-
-namespace {
-
-void show(const mr::bytes& file, const mr::jpeg_options& options, const mr::jpeg_header& header,
-          const mr::detail::picture_job& job, mr::scratch& memory) {
-EXAMPLE
-}
-
-}  // namespace
-
 // ---- picture_job.hpp
 #include <millrace/image/render/picture_renderer.hpp>
 
@@ -234,20 +211,4 @@ EXAMPLE 1
 }
 void example(std::span<const mr::detail::picture_job> jobs, mr::detail::row_decoder& decoder, mr::scratch& memory) {
 EXAMPLE 2
-}
-
-// ---- row_finisher.hpp
-#include <millrace/image/render/picture_renderer.hpp>
-void example(const mr::detail::picture_job& job, const mr::detail::jpeg_planes& planes,
-             mr::detail::plane_resizer& resizer, mr::scratch& memory) {
-EXAMPLE
-}
-
-// ---- shared_requests.hpp
-#include <millrace/image/jpeg/baseline/jpeg_plane_decoder.hpp>
-#include <millrace/image/render/picture_job.hpp>
-void render(std::size_t job, const mr::detail::jpeg_planes& planes);
-void example(std::span<const mr::detail::picture_job> jobs, const mr::detail::jpeg_planes_request& request,
-             mr::detail::jpeg_plane_decoder& decoder) {
-EXAMPLE
 }

@@ -179,16 +179,6 @@ void example() {
 EXAMPLE
 }
 
-// ---- band_loops.hpp
-bool example(const mr::detail::band_stream& first, const mr::detail::block_run& blocks, bool stored, bool refines) {
-  struct {
-    bool refines;
-  } scan{refines};
-  mr::detail::band_stream stream = first;
-EXAMPLE
-  return intact;
-}
-
 // ---- band_stream.hpp
 mr::jpeg_refusal example(const mr::detail::band_table& table, mr::detail::coefficient_set* sets,
                                  std::int16_t* pairs, std::uintptr_t first_bit, std::uintptr_t end) {
@@ -208,15 +198,6 @@ bool example(const mr::detail::scan_header& header, const mr::detail::mcu_region
              std::size_t row, std::size_t column, std::size_t from, std::size_t to) {
 EXAMPLE
   return dc != nullptr && run.count > 0;
-}
-
-// ---- dc_scans.hpp
-mr::jpeg_refusal example(const mr::detail::scan_header& header, const mr::detail::progressive_scan& scan,
-                                 const mr::detail::dc_scan::tables& codes, mr::detail::coefficient_store& store,
-                                 std::uintptr_t bit, std::uintptr_t end_bit, std::size_t row) {
-  using enum mr::jpeg_refusal;
-EXAMPLE
-  return none;
 }
 
 // ---- progressive_decoder.hpp

@@ -5,8 +5,6 @@
 
 #include <millrace/base/fixed_point.hpp>
 #include <millrace/image/augment/augment_tables.hpp>
-#include <millrace/image/augment/timm_levels.hpp>
-#include <millrace/image/augment/torchvision_magnitudes.hpp>
 
 #include <cstddef>
 #include <iterator>

@@ -3,10 +3,166 @@
 
 #include <millrace/image/png/png_decoder.hpp>
 
+#include <millrace/image/png/rgb_to_rgbx.hpp>
+
 #include <algorithm>
+#include <bit>
 #include <cstring>
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
+
+MILLRACE_INLINE void png_pixels::start(const png_header& header, const png_pixel_options& options) {
+  header_ = header;
+  options_ = options;
+  const bool samples = options.layout == png_layout::samples;
+  uses_alpha_ = !samples && (options.composite || options.layout == png_layout::rgba);
+  pixel_bytes_ = options.layout == png_layout::rgb ? 3 : samples ? header.channels() * (header.depth == 16 ? 2 : 1) : 4;
+  has_transparent_color_ = false;
+  if (samples) return;
+  if (uses_alpha_ && (header.color == png_color::gray || header.color == png_color::rgb)) read_transparent_color();
+  if (header.color == png_color::palette || (header.color == png_color::gray && header.depth <= 8)) make_table();
+}
+
+MILLRACE_INLINE void png_pixels::choose(std::size_t left, std::size_t count) {
+  left_ = left;
+  count_ = count;
+  if (header_.depth < 8) samples_.resize(std::max(samples_.size(), count + 8 + slack_bytes));
+}
+
+MILLRACE_INLINE void png_pixels::check_transparency(std::size_t least, std::size_t most) const {
+  const std::size_t bytes = header_.transparency.size();
+  if (header_.transparency_intact && bytes >= least && bytes <= most) return;
+  throw_bad_png(!header_.transparency_intact
+                    ? "the PNG's tRNS (transparency) has a wrong CRC"
+                    : "the PNG's tRNS has the wrong size: got " + std::to_string(bytes) + " bytes, expected " +
+                          std::to_string(least) + (least == most ? "" : " to " + std::to_string(most)),
+                "Fetch the file again, or drop the alpha channel");
+}
+
+MILLRACE_INLINE void png_pixels::read_transparent_color() {
+  if (header_.transparency.empty()) return;
+  const std::size_t bytes = 2 * header_.channels();
+  check_transparency(bytes, bytes);
+  const std::size_t used = header_.depth == 16 ? 2 : 1;   // bytes used of a sample with two bytes
+  for (std::size_t i = 0; i < header_.channels(); ++i)
+    for (std::size_t k = 0; k < used; ++k)
+      transparent_color_[used * i + k] = std::to_integer<std::uint8_t>(header_.transparency[2 * i + 2 - used + k]);
+  if (header_.depth < 8) transparent_color_[0] &= static_cast<std::uint8_t>((1U << header_.depth) - 1);
+  has_transparent_color_ = true;
+}
+
+MILLRACE_INLINE void png_pixels::make_table() {
+  table_.fill({0, 0, 0, 255});
+  if (header_.color == png_color::palette) {
+    if (header_.palette.empty()) throw_bad_png("the PNG has no palette, but its pixels are palette indices");
+    const std::size_t colors = std::min(header_.palette.size() / 3, std::size_t{1} << header_.depth);
+    if (uses_alpha_ && !header_.transparency.empty()) {
+      check_transparency(1, header_.palette.size() / 3);
+      for (std::size_t i = 0; i < std::min(header_.transparency.size(), colors); ++i)
+        table_[i][3] = std::to_integer<std::uint8_t>(header_.transparency[i]);
+    }
+    for (std::size_t i = 0; i < 3 * colors; ++i)
+      table_[i / 3][i % 3] = std::to_integer<std::uint8_t>(header_.palette[i]);
+  } else {
+    const unsigned most = (1U << header_.depth) - 1;
+    for (unsigned i = 0; i <= most; ++i) {
+      const auto level = static_cast<std::uint8_t>(i * 255 / most);
+      const bool clear = has_transparent_color_ && i == transparent_color_[0];
+      table_[i] = {level, level, level, clear ? std::uint8_t{0} : std::uint8_t{255}};
+    }
+  }
+  for (pixel& p : table_) p = blended(p);
+}
+
+MILLRACE_INLINE png_pixels::pixel png_pixels::blended(pixel p) const noexcept {
+  if (!options_.composite) return p;
+  for (std::size_t i = 0; i < 3; ++i) {
+    const unsigned sum = p[i] * p[3] + options_.background[i] * (255U - p[3]) + 128;
+    p[i] = static_cast<std::uint8_t>((sum + (sum >> 8)) >> 8);
+  }
+  p[3] = 255;
+  return p;
+}
+
+MILLRACE_INLINE bool png_pixels::transparent(const std::uint8_t* sample) const noexcept {
+  return has_transparent_color_ && std::memcmp(sample, transparent_color_.data(), header_.filter_bytes()) == 0;
+}
+
+/// Writes four bytes for each pixel. If pixels have three bytes, the next pixel overwrites the fourth.
+template <class Pixel>
+const std::uint8_t* png_pixels::write(std::uint8_t* to, const Pixel& pixel_at) const noexcept {
+  const std::size_t count = count_;
+  if (pixel_bytes_ == 4)
+    for (std::size_t i = 0; i < count; ++i) std::memcpy(to + 4 * i, pixel_at(i).data(), 4);
+  else
+    for (std::size_t i = 0; i < count; ++i) std::memcpy(to + 3 * i, pixel_at(i).data(), 4);
+  return to;
+}
+
+/// Returns one byte for each sample of less than 8 bits, beginning at column left_.
+MILLRACE_INLINE const std::uint8_t* png_pixels::unpacked(const std::uint8_t* stored) noexcept {
+  const unsigned depth = header_.depth;
+  const std::size_t in_byte = 8 / depth, first = left_ / in_byte, last = (left_ + count_ + in_byte - 1) / in_byte;
+  std::uint8_t* to = samples_.data();
+  const auto put = [&to](std::uint64_t samples, std::size_t bytes) {   // the first sample is the lowest byte
+    if constexpr (std::endian::native == std::endian::big) samples = __builtin_bswap64(samples);
+    std::memcpy(to, &samples, sizeof samples);
+    to += bytes;
+  };
+  for (std::size_t i = first; i < last; ++i) {
+    const std::uint64_t byte = stored[i];
+    // Copies of the byte are masked, so that each retains the bits of one sample, and shifted down.
+    if (depth == 4) put(byte >> 4 | (byte & 15) << 8, 2);
+    else if (depth == 2) put(byte >> 6 | (byte >> 4 & 3) << 8 | (byte >> 2 & 3) << 16 | (byte & 3) << 24, 4);
+    else
+      put(((byte * 0x0101'0101'0101'0101U & 0x0102'0408'1020'4080U) + 0x7f7f'7f7f'7f7f'7f7fU) >> 7 &
+              0x0101'0101'0101'0101U,
+          8);
+  }
+  return samples_.data() + left_ % in_byte;
+}
+
+MILLRACE_INLINE const std::uint8_t* png_pixels::convert(const std::uint8_t* stored, std::uint8_t* memory) noexcept {
+  const bool wide = header_.depth == 16;
+  const std::size_t channels = header_.channels(), stride = channels * (wide ? 2 : 1), high = wide ? 2 : 1;
+  const std::uint8_t* const from = header_.depth < 8 ? unpacked(stored) : stored + left_ * stride;
+  if (options_.layout == png_layout::samples) {
+    if (!wide) return from;
+    for (std::size_t i = 0; i < count_ * channels; ++i) {
+      const auto sample = static_cast<std::uint16_t>(from[2 * i] << 8 | from[2 * i + 1]);
+      std::memcpy(memory + 2 * i, &sample, sizeof sample);
+    }
+    return memory;
+  }
+  switch (header_.color) {
+    case png_color::palette: return write(memory, [&](std::size_t i) { return table_[from[i]]; });
+    case png_color::gray:
+      if (!wide) return write(memory, [&](std::size_t i) { return table_[from[i]]; });
+      return write(memory, [&](std::size_t i) {
+        const std::uint8_t* const s = from + 2 * i;
+        return blended({s[0], s[0], s[0], transparent(s) ? std::uint8_t{0} : std::uint8_t{255}});
+      });
+    case png_color::gray_alpha:
+      return write(memory, [&](std::size_t i) {
+        const std::uint8_t* const s = from + stride * i;
+        return blended({s[0], s[0], s[0], s[high]});
+      });
+    case png_color::rgb:
+      if (!wide && !has_transparent_color_ && pixel_bytes_ == 3) return from;
+      if (!wide && !has_transparent_color_ && copy_rgb_to_rgbx(from, count_, memory)) return memory;
+      return write(memory, [&](std::size_t i) {
+        const std::uint8_t* const s = from + stride * i;
+        return blended({s[0], s[high], s[2 * high], transparent(s) ? std::uint8_t{0} : std::uint8_t{255}});
+      });
+    case png_color::rgba:
+      if (!wide && !options_.composite && pixel_bytes_ == 4) return from;
+      return write(memory, [&](std::size_t i) {
+        const std::uint8_t* const s = from + stride * i;
+        return blended({s[0], s[high], s[2 * high], s[3 * high]});
+      });
+  }
+  return memory;
+}
 
 /// The pixels of a pass: those at x + i * across, y + k * down.
 struct adam7_pass {

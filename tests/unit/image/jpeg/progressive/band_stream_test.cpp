@@ -1,6 +1,6 @@
 #include "../baseline/random_code.hpp"
 
-#include <millrace/image/jpeg/progressive/band_loops.hpp>
+#include <millrace/image/jpeg/progressive/progressive_decoder.hpp>
 
 #include <doctest/doctest.h>
 
