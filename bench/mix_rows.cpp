@@ -5,7 +5,7 @@
 #include "harness.hpp"
 
 #include <millrace/base/random.hpp>
-#include <millrace/device/mix_pixels.hpp>
+#include <millrace/device/mix_rows.hpp>
 #include <millrace/millrace.hpp>
 #include <millrace/mix_rows.hpp>
 

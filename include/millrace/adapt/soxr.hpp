@@ -14,7 +14,7 @@
 #endif
 #include <soxr.h>
 
-#include <millrace/audio/audio_format.hpp>
+#include <millrace/audio/audio.hpp>
 #include <millrace/base/error.hpp>
 #include <millrace/base/version.hpp>
 

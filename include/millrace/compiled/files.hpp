@@ -38,7 +38,6 @@
 #include <millrace/item/impl/position.inl>
 #include <millrace/item/impl/record.inl>
 #include <millrace/item/impl/record_builder.inl>
-#include <millrace/item/impl/scalar.inl>
 #include <millrace/item/impl/scratch.inl>
 #include <millrace/item/column/impl/batch_keys.inl>
 #include <millrace/item/tensor/impl/array.inl>

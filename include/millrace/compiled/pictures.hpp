@@ -18,7 +18,6 @@
 #include <millrace/image/jpeg/impl/jpeg_entries.inl>
 #include <millrace/image/jpeg/impl/jpeg_header.inl>
 #include <millrace/image/labels/impl/label_map.inl>
-#include <millrace/image/labels/impl/label_source.inl>
 #include <millrace/image/labels/impl/u16_picture.inl>
 #include <millrace/image/picture/impl/picture.inl>
 #include <millrace/image/picture/impl/rgba_picture.inl>
@@ -30,7 +29,6 @@
 #include <millrace/image/png/impl/png.inl>
 #include <millrace/image/png/impl/png_decoder.inl>
 #include <millrace/image/png/impl/png_encoder.inl>
-#include <millrace/image/png/impl/png_header.inl>
 #include <millrace/image/png/impl/png_rows.inl>
 #include <millrace/image/pnm/impl/pnm.inl>
 #include <millrace/image/render/impl/picture_job.inl>

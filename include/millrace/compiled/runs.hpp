@@ -28,7 +28,7 @@
 #include <millrace/item/impl/world.inl>
 #include <millrace/image/plan/impl/pair_rule.inl>
 #include <millrace/device/impl/host.inl>
-#include <millrace/device/impl/mix_pixels.inl>
+#include <millrace/device/impl/mix_rows.inl>
 #include <millrace/device/impl/node_memory.inl>
 #include <millrace/stages/impl/pack.inl>
 #include <millrace/work/batch/impl/batch_rows.inl>
@@ -48,7 +48,6 @@
 #include <millrace/read/stage/read_stage_base.tpl.hpp>
 #include <millrace/read/stage/reorder_buffer.tpl.hpp>
 #include <millrace/deliver/impl/batch_lease.inl>
-#include <millrace/deliver/impl/batch_output.inl>
 #include <millrace/deliver/impl/device_batch_output.inl>
 #include <millrace/tune/impl/tuning.inl>
 #include <millrace/tune/impl/tuning_search.inl>

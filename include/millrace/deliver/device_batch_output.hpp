@@ -11,10 +11,10 @@
 // at the same address.
 // Errors: an error of the device is delivered in place of the next batch. After the error, nothing is copied. A host
 // slot whose copy may still be running is not freed. take() throws if no further batch can arrive. Threads and
-// lifetime: as in deliver/batch_output.hpp.
+// lifetime: as in deliver/batch_lease.hpp.
 #pragma once
 
-#include <millrace/deliver/batch_output.hpp>
+#include <millrace/deliver/batch_lease.hpp>
 #include <millrace/device/device.hpp>
 #include <millrace/item/owner.hpp>
 #include <millrace/measure/meters/copy_times.hpp>

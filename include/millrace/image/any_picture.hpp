@@ -8,7 +8,7 @@
 #pragma once
 
 #include <millrace/base/version.hpp>
-#include <millrace/image/jpeg/jpeg_options.hpp>
+#include <millrace/image/jpeg/jpeg_header.hpp>
 #include <millrace/image/picture/picture.hpp>
 
 #include <cstddef>

@@ -31,7 +31,7 @@ UMBRELLA = {
     "device/device.hpp": "device",
     "device/host.hpp": "host_device",
     "device/stream.hpp": "stream_view",
-    "image/jpeg/jpeg_options.hpp": "picture_quality",
+    "image/jpeg/jpeg_header.hpp": "picture_quality",
     "image/picture/picture.hpp": "picture jpeg",
     "io/file/read_file.hpp": "read_file",
     "io/tar/write/shard_writer.hpp": "shard_writer",
@@ -107,8 +107,8 @@ OPT_IN = {
     "flow/exhausted.hpp": "exhausted",
     "flow/source_weight.hpp": "source_weight",
     "image/plan/geometry.hpp": "geometry box box_options point point_options kept_boxes moved_points",
-    "audio/audio.hpp": "audio audio_length random_gain_options",
-    "audio/audio_format.hpp": "audio_header audio_limits audio_resampler resample_task",
+    "audio/audio.hpp": "audio audio_length random_gain_options audio_header audio_limits audio_resampler "
+                       "resample_task",
     "audio/audio_row.hpp": "audio_row ragged_audio",
     "audio/wav.hpp": "wav",
     "base/limits.hpp": "shard_limits line_limits picture_limits",
@@ -118,14 +118,14 @@ OPT_IN = {
     "image/plan/random_crop.hpp": "crop_box random_crop_options picture_size",
     "image/jpeg/jpeg_encoder.hpp": "encode_jpeg jpeg_encode_options chroma_sampling",
     "image/jpeg/jpeg_entries.hpp": "jpeg_entries",
-    "image/jpeg/jpeg_header.hpp": "read_jpeg_header jpeg_header jpeg_metadata refusal_of_header",
-    "image/jpeg/jpeg_options.hpp": "jpeg_options picture_decoder",
+    "image/jpeg/jpeg_header.hpp": "read_jpeg_header jpeg_header jpeg_metadata refusal_of_header jpeg_options "
+                                  "picture_decoder",
     "image/picture/normalized_picture.hpp": "normalized_picture pixel_normalization",
-    "image/augment/photometric_options.hpp": "aug_mix_options augment_numbers augment_policy auto_augment_options "
-                                     "color_factors color_jitter_options gaussian_blur_options hue_shifts "
-                                     "interpolation mean_color pillow_blur_options rand_augment_options "
-                                     "random_erasing_options trivial_augment_options warp_options",
-    "image/augment/photometric_plan.hpp": "photometric_plan",
+    "image/augment/photometric_plan.hpp": "photometric_plan aug_mix_options augment_numbers augment_policy "
+                                          "auto_augment_options color_factors color_jitter_options "
+                                          "gaussian_blur_options hue_shifts interpolation mean_color "
+                                          "pillow_blur_options rand_augment_options random_erasing_options "
+                                          "trivial_augment_options warp_options",
     "image/png/png_encoder.hpp": "encode_png",
     "image/labels/mosaic_labels.hpp": "mosaic_labels",
     "image/picture/mosaic_picture.hpp": "mosaic_picture mosaic_options",
@@ -135,12 +135,10 @@ OPT_IN = {
     "image/picture/picture_list.hpp": "picture_list",
     "image/picture/ragged_picture.hpp": "ragged_picture",
     "image/picture/rgba_picture.hpp": "rgba_picture",
-    "image/plan/padding.hpp": "letterbox_options outer_box padding_fill padding_sides",
-    "image/plan/rgb_color.hpp": "rgb_color",
+    "image/plan/padding.hpp": "letterbox_options outer_box padding_fill padding_sides rgb_color",
     "image/plan/row_operation.hpp": "rgb_row row_operation",
     "image/values/jpeg_refusal.hpp": "jpeg_refusal refusal_name",
-    "image/values/padding_mode.hpp": "padding_mode",
-    "image/values/resize_filter.hpp": "resize_filter",
+    "image/values/pixel_rules.hpp": "padding_mode resize_filter",
     "image/png/png.hpp": "png png_options",
     "image/pnm/pnm.hpp": "pnm pnm_options",
     "image/any_picture.hpp": "any_picture any_picture_options picture_reader",
@@ -155,13 +153,12 @@ OPT_IN = {
     "io/tar/format/required_fields.hpp": "required_fields",
     "io/tar/read/shard_reader.hpp": "shard_counters shard_reader",
     "io/tar/write/shard_writer.hpp": "named_bytes",
-    "item/bytes.hpp": "block_pool",
+    "item/bytes.hpp": "block_pool integer real",
     "sources/prepare/write_set_index.hpp": "set_index_totals write_set_index write_set_index_options",
     "item/line.hpp": "line",
     "item/on_damage.hpp": "damage damage_options",
     "item/packed.hpp": "packed",
     "item/position.hpp": "parse_position to_text replay_point digest_share data_counts",
-    "item/scalar.hpp": "integer real",
     "item/record_builder.hpp": "record_builder",
     "item/column/row_mix.hpp": "row_mix",
     "item/tensor/array.hpp": "shaped_array",

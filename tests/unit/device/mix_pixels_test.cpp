@@ -1,7 +1,7 @@
 #include "../image/slow_mixes.hpp"
 
 #include <millrace/base/random.hpp>
-#include <millrace/device/mix_pixels.hpp>
+#include <millrace/device/mix_rows.hpp>
 
 #include <doctest/doctest.h>
 

@@ -1,5 +1,5 @@
+#include <millrace/item/bytes.hpp>
 #include <millrace/item/record_builder.hpp>
-#include <millrace/item/scalar.hpp>
 
 #include <doctest/doctest.h>
 

@@ -24,7 +24,7 @@
 
 #include <millrace/base/channel_scale.hpp>
 #include <millrace/base/half.hpp>
-#include <millrace/image/labels/label_source.hpp>
+#include <millrace/image/labels/label_map.hpp>
 #include <millrace/image/picture/picture.hpp>
 #include <millrace/image/plan/geometry.hpp>
 #include <millrace/item/borrowed_guard.hpp>

@@ -17,7 +17,7 @@
 
 #include <millrace/base/version.hpp>
 #include <millrace/image/picture/picture.hpp>
-#include <millrace/image/plan/rgb_color.hpp>
+#include <millrace/image/plan/padding.hpp>
 
 #include <array>
 #include <cstddef>

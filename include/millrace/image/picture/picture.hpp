@@ -11,7 +11,7 @@
 // Several resizes are merged into one resize from the source.
 // jpeg_options::quality is `exact` or `fast`. An `exact` image differs by at most 1 from "decode, crop, resize, flip"
 // with Pillow or torchvision (antialias). An exception is a bicubic resize of a tall image: where values are clamped,
-// the difference may be larger. A `fast` image is less accurate; jpeg_options.hpp states the differences. pad(),
+// the difference may be larger. A `fast` image is less accurate; picture_quality states the differences. pad(),
 // crop_beyond() and letterbox() add pixels around the image. The plan's geometry() maps boxes, points and label maps to
 // the padded image:
 //
@@ -36,7 +36,6 @@
 #include <millrace/image/plan/padding.hpp>
 #include <millrace/image/plan/random_crop.hpp>
 #include <millrace/image/jpeg/jpeg_header.hpp>
-#include <millrace/image/jpeg/jpeg_options.hpp>
 #include <millrace/image/render/picture_job.hpp>
 #include <millrace/item/borrowed_guard.hpp>
 #include <millrace/item/scratch.hpp>

@@ -7,13 +7,17 @@
 // Units: pixels of the planned image. Errors: none. Threads: not synchronized.
 #pragma once
 
-#include <millrace/image/plan/rgb_color.hpp>
-#include <millrace/image/values/padding_mode.hpp>
+#include <millrace/base/version.hpp>
+#include <millrace/image/values/pixel_rules.hpp>
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 
 namespace millrace { inline namespace MILLRACE_ABI {
+
+/// A color: red, green and blue, each from 0 to 255.
+using rgb_color = std::array<std::uint8_t, 3>;
 
 /// The number of pixels around an image.
 struct padding_sides {

@@ -17,7 +17,6 @@
 // Source: ISO/IEC 15948 (PNG, third edition: W3C, 2025).
 #pragma once
 
-#include <millrace/image/png/png_header.hpp>
 #include <millrace/image/png/png_rows.hpp>
 #include <millrace/simd/cpu_features.hpp>
 

@@ -16,17 +16,119 @@
 // limits the length of a row.
 #pragma once
 
-#include <millrace/image/png/png_header.hpp>
+#include <millrace/base/limits.hpp>
+#include <millrace/image/png/inflate.hpp>
 #include <millrace/image/png/unfilter.hpp>
 
 #include <array>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
+
+// Reads the chunks of a PNG: the header up to the image data, then the pieces of the data.
+//
+//   const mr::detail::png_header h = mr::detail::read_png_header(file, {.max_pixels = 1'000'000});
+//   mr::detail::png_image_data pieces(file, h.data_at);          // an inflate_input
+//
+// The CRC of each IHDR, PLTE and IDAT chunk is checked before the chunk's bytes are used. Any other critical chunk
+// except IEND is an error. Ancillary chunks are skipped; the header contains the bytes of tRNS and eXIf. Nothing is
+// allocated. Sizes that PNG forbids or that exceed the limit are rejected.
+// Errors: data_error with the stage "png". Lifetime: spans refer to the bytes of the file. Threads: pure functions; any
+// thread.
+// Source: ISO/IEC 15948, 5 and 11.2.
+
+/// The color types of PNG, with their values in files.
+enum class png_color : std::uint8_t { gray = 0, rgb = 2, palette = 3, gray_alpha = 4, rgba = 6 };
+
+struct png_limits {
+  std::uint64_t max_pixels = picture_limits{}.max_pixels;
+  bool check_sums = true;   ///< checks CRC and Adler-32; tests that change random bytes disable the checks
+};
+
+/// The contents of the chunks before the image data.
+struct png_header {
+  std::size_t width = 0, height = 0;   ///< pixels, 1 or more
+  unsigned depth = 8;                  ///< bits of a sample: 1, 2, 4, 8 or 16
+  png_color color = png_color::rgb;
+  bool interlaced = false;
+  std::span<const std::byte> palette{};        ///< PLTE: at most 256 RGB colors
+  std::span<const std::byte> transparency{};   ///< tRNS, as stored; empty if there is none
+  bool transparency_intact = true;             ///< whether the CRC of tRNS is correct
+  std::span<const std::byte> exif{};           ///< eXIf before the image data, if its CRC is correct
+  std::size_t data_at = 0;                     ///< offset of the first IDAT chunk
+
+  std::size_t channels() const noexcept {
+    return color == png_color::rgba ? 4 : color == png_color::rgb ? 3 : color == png_color::gray_alpha ? 2 : 1;
+  }
+  std::size_t pixel_bits() const noexcept { return channels() * depth; }
+  /// Returns the number of bytes per pixel for the filters, at least 1.
+  std::size_t filter_bytes() const noexcept { return (pixel_bits() + 7) / 8; }
+  /// Returns the number of bytes in a row of `pixels` pixels, without the filter byte.
+  std::size_t row_bytes(std::size_t pixels) const noexcept { return (pixels * pixel_bits() + 7) / 8; }
+};
+
+/// One chunk, or the part of a chunk that the file contains.
+struct png_chunk {
+  std::string_view name{};   ///< four bytes
+  std::span<const std::byte> data{};
+  std::size_t at = 0;      ///< offset of the chunk
+  std::size_t end = 0;     ///< offset of the chunk's end, if the chunk is complete
+  bool complete = false;   ///< whether the file contains the complete chunk
+  std::uint32_t stored_crc = 0;
+
+  bool critical() const noexcept { return (name[0] & 32) == 0; }
+  std::uint32_t computed_crc() const noexcept;
+};
+
+/// Returns the chunk at this offset; nothing if the file ends before the end of the chunk's name.
+std::optional<png_chunk> png_chunk_at(std::span<const std::byte> file, std::size_t at) noexcept;
+
+[[noreturn]] void throw_bad_png(std::string message, std::string hint = {});
+
+/// Throws data_error if the chunk is truncated, or if its name or its CRC is wrong.
+void check_png_chunk(const png_chunk& chunk, bool check_sums);
+
+/// Reads all chunks before the image data. Throws data_error if the file is not a PNG, is damaged, or exceeds the
+/// limits.
+png_header read_png_header(std::span<const std::byte> file, const png_limits& limits = {});
+
+/// Delivers the bytes of the IDAT chunks. The CRC of a chunk is checked before its bytes are returned. For a truncated
+/// chunk, the available bytes are returned.
+class png_image_data final : public inflate_input {
+ public:
+  enum class end : std::uint8_t { none, other_chunk, cut_short, bad_crc };
+
+  png_image_data() = default;
+  png_image_data(std::span<const std::byte> file, std::size_t data_at, bool check_sums = true) noexcept
+      : file_(file), at_(data_at), check_sums_(check_sums) {}
+
+  std::span<const std::uint8_t> next() noexcept override;
+
+  /// Returns the reason for the end of the bytes.
+  end ending() const noexcept { return ending_; }
+  /// Returns the chunk with the wrong CRC.
+  const png_chunk& bad_chunk() const noexcept { return bad_; }
+
+  /// Reads the remaining chunks. Throws data_error if a critical chunk is damaged or unknown, or if there is
+  /// no IEND.
+  void check_remaining_chunks();
+
+ private:
+  std::span<const std::byte> file_{};
+  std::size_t at_ = 0;
+  bool check_sums_ = true;
+  end ending_ = end::none;
+  png_chunk bad_;
+};
+
+/// Returns the message for a wrong CRC.
+std::string png_crc_text(const png_chunk& chunk);
 
 /// A buffer that is reallocated only to grow. Its contents are undefined until they are written.
 class png_memory {

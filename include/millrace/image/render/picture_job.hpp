@@ -8,9 +8,7 @@
 #pragma once
 
 #include <millrace/image/jpeg/jpeg_header.hpp>
-#include <millrace/image/jpeg/jpeg_options.hpp>
 #include <millrace/image/plan/padding.hpp>
-#include <millrace/image/plan/rgb_color.hpp>
 #include <millrace/image/plan/row_operation.hpp>
 #include <millrace/image/resize/pixel_target.hpp>
 #include <millrace/image/resize/resize_plan.hpp>

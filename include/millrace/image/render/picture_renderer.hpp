@@ -9,7 +9,7 @@
 // others. Both decoders detect the same damage, with one exception: the built-in decoder does not detect damage in
 // restart intervals that the crop does not need. With the built-in decoder, several crops of one JPEG share the decoded
 // planes (luma and chroma). The pixels do not depend on the CPU. The pixels depend on the decoder only for `fast`
-// images at full size (jpeg_options.hpp).
+// images at full size (picture_quality).
 // Shapes: pixel_target.hpp. Errors: data_error for one damaged image, with its location; it is unspecified which of the
 // other images were rendered. Threads: not thread-safe; one thread at a time.
 #pragma once
@@ -18,7 +18,6 @@
 #include <millrace/image/jpeg/baseline/jpeg_plane_decoder.hpp>
 #include <millrace/image/jpeg/baseline/jpeg_planes.hpp>
 #include <millrace/image/jpeg/jpeg_header.hpp>
-#include <millrace/image/jpeg/jpeg_options.hpp>
 #include <millrace/image/jpeg/libjpeg/jpeg_decoder.hpp>
 #include <millrace/image/jpeg/libjpeg/jpeg_input.hpp>
 #include <millrace/image/jpeg/progressive/progressive_decoder.hpp>

@@ -7,8 +7,7 @@
 #pragma once
 
 #include <millrace/base/error.hpp>
-#include <millrace/image/values/padding_mode.hpp>
-#include <millrace/image/values/resize_filter.hpp>
+#include <millrace/image/values/pixel_rules.hpp>
 
 #include <algorithm>
 #include <cstddef>

@@ -3,12 +3,175 @@
 
 #include <millrace/item/bytes.hpp>
 
+#include <millrace/base/error.hpp>
+#include <millrace/base/text.hpp>
 #include <millrace/item/owner.hpp>
 #include <millrace/item/record.hpp>   // location_of()
 
 #include <algorithm>
+#include <charconv>
+#include <cstddef>
+#include <iterator>
 #include <limits>
 #include <new>
+#include <system_error>
+#include <utility>
+
+namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
+
+/// Returns the beginning of a text and its size, safe to print: "7.5" (3 bytes).
+MILLRACE_RARE std::string excerpt_of(std::string_view text) {
+  constexpr std::size_t max_characters = 40;
+  std::string text_shown = printable(text.substr(0, max_characters));
+  const bool cut = text.size() > max_characters || text_shown.size() > max_characters;
+  text_shown.resize(std::min(text_shown.size(), max_characters));
+  return "\"" + text_shown + (cut ? "\"..." : "\"") + " (" + std::to_string(text.size()) + " bytes)";
+}
+
+MILLRACE_RARE void throw_no_scalar(std::string_view text, std::string_view field, std::string_view problem,
+                                   std::string hint) {
+  const std::string name = field.empty() ? "the text" : "the field '" + printable(field) + "'";
+  throw data_error(name + std::string(problem) + ": " + excerpt_of(text), std::move(hint));
+}
+
+MILLRACE_INLINE std::string_view without_blanks(std::string_view text) noexcept {
+  constexpr std::string_view blanks = " \t\n\v\f\r";
+  const std::size_t first = text.find_first_not_of(blanks);
+  if (first == std::string_view::npos) return {};
+  return text.substr(first, text.find_last_not_of(blanks) - first + 1);
+}
+
+constexpr bool is_digit(char c) noexcept { return c >= '0' && c <= '9'; }
+
+/// Removes the digits at the front of `text`, including single underscores between digits. Returns the number of
+/// digits.
+MILLRACE_INLINE std::size_t skip_digits(std::string_view& text) noexcept {
+  std::size_t digits = 0, at = 0;
+  while (at < text.size()) {
+    if (is_digit(text[at])) ++digits;
+    else if (text[at] != '_' || digits == 0 || at + 1 == text.size() || !is_digit(text[at + 1])) break;
+    ++at;
+  }
+  text.remove_prefix(at);
+  return digits;
+}
+
+MILLRACE_INLINE bool skip_sign(std::string_view& text) noexcept {
+  const bool negative = text.starts_with('-');
+  if (negative || text.starts_with('+')) text.remove_prefix(1);
+  return negative;
+}
+
+/// Returns true if the texts are equal; `word` is lower case.
+MILLRACE_INLINE bool equal_ignoring_case(std::string_view text, std::string_view word) noexcept {
+  if (text.size() != word.size()) return false;
+  for (std::size_t i = 0; i < text.size(); ++i)
+    if ((text[i] >= 'A' && text[i] <= 'Z' ? static_cast<char>(text[i] - 'A' + 'a') : text[i]) != word[i]) return false;
+  return true;
+}
+
+/// A text of digits with an optional point and exponent. `below_one` is used for a number that its type cannot
+/// represent: "1e-400" is too small and accepted, but "1e400" is too large and an error.
+struct decimal {
+  bool valid = false;
+  bool below_one = false;   ///< the first nonzero digit is after the point
+};
+
+MILLRACE_INLINE decimal scan_decimal(std::string_view text) noexcept {
+  const std::string_view all = text;
+  std::size_t digits = skip_digits(text);
+  const std::string_view integer_part = all.substr(0, all.size() - text.size());
+  std::string_view fraction;
+  if (text.starts_with('.')) {
+    text.remove_prefix(1);
+    const std::string_view from = text;
+    digits += skip_digits(text);
+    fraction = from.substr(0, from.size() - text.size());
+  }
+  if (digits == 0) return {};
+  bool exponent_negative = false;
+  std::int64_t exponent = 0;
+  if (text.starts_with('e') || text.starts_with('E')) {
+    text.remove_prefix(1);
+    exponent_negative = skip_sign(text);
+    const std::string_view from = text;
+    if (skip_digits(text) == 0) return {};
+    constexpr std::int64_t enough = std::numeric_limits<std::int64_t>::max() / 100;
+    for (const char c : from.substr(0, from.size() - text.size()))
+      if (c != '_' && exponent < enough) exponent = exponent * 10 + (c - '0');
+  }
+  if (!text.empty()) return {};
+  // The position of the first nonzero digit, counted from the decimal point.
+  std::int64_t magnitude = 0;
+  bool has_nonzero = false;
+  for (const char c : integer_part) {
+    has_nonzero = has_nonzero || (c != '0' && c != '_');
+    magnitude += has_nonzero && c != '_';
+  }
+  for (const char c : fraction) {
+    if (has_nonzero || (c != '0' && c != '_')) break;
+    magnitude -= c != '_';
+  }
+  return {.valid = true, .below_one = (exponent_negative ? magnitude - exponent : magnitude + exponent) <= 0};
+}
+
+MILLRACE_INLINE std::uint64_t parse_integer(std::string_view text, std::string_view field, std::int64_t lowest,
+                                            std::uint64_t largest) {
+  std::string_view digits = without_blanks(text);
+  const bool negative = skip_sign(digits);
+  std::string_view rest = digits;
+  if (skip_digits(rest) == 0 || !rest.empty())
+    throw_no_scalar(text, field, " is not a valid integer", "Use decimal digits, such as 7 or -12");
+  const std::uint64_t limit = negative ? 0 - static_cast<std::uint64_t>(lowest) : largest;
+  std::uint64_t value = 0;
+  for (const char c : digits) {
+    if (c == '_') continue;
+    const auto digit = static_cast<std::uint64_t>(c - '0');
+    if (value > limit / 10 || value * 10 > limit - digit || digit > limit)
+      throw_no_scalar(text, field, " does not fit into the requested type",
+                      "Use a value from " + std::to_string(lowest) + " to " + std::to_string(largest));
+    value = value * 10 + digit;
+  }
+  return negative ? 0 - value : value;
+}
+
+template <class T>
+void parse_real_number(std::string_view text, std::string_view field, T& value) {
+  std::string_view number = without_blanks(text);
+  const bool negative = skip_sign(number);
+  if (equal_ignoring_case(number, "nan")) {
+    value = std::numeric_limits<T>::quiet_NaN();
+    return;
+  }
+  value = std::numeric_limits<T>::infinity();
+  if (!equal_ignoring_case(number, "inf") && !equal_ignoring_case(number, "infinity")) {
+    const decimal scanned = scan_decimal(number);
+    if (!scanned.valid)
+      throw_no_scalar(text, field, " is not a valid real number", "Use a decimal number, such as 0.5, -3 or 1e-4");
+    std::string cleaned;
+    if (number.find('_') != std::string_view::npos) {
+      std::copy_if(number.begin(), number.end(), std::back_inserter(cleaned), [](char c) { return c != '_'; });
+      number = cleaned;
+    }
+    value = 0;
+    if (std::from_chars(number.data(), number.data() + number.size(), value).ec == std::errc::result_out_of_range) {
+      if (!scanned.below_one)
+        throw_no_scalar(text, field, " is too large for the requested type",
+                        "Use a number up to " + std::to_string(std::numeric_limits<T>::max()));
+      value = 0;
+    }
+  }
+  if (negative) value = -value;
+}
+
+MILLRACE_INLINE void parse_real(std::string_view text, std::string_view field, float& value) {
+  parse_real_number(text, field, value);
+}
+MILLRACE_INLINE void parse_real(std::string_view text, std::string_view field, double& value) {
+  parse_real_number(text, field, value);
+}
+
+}}}   // namespace millrace::detail
 
 namespace millrace { inline namespace MILLRACE_ABI {
 

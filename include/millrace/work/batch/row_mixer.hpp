@@ -11,7 +11,7 @@
 // Threads: any number of workers. Cost: one atomic exchange for each row; no allocation after start().
 #pragma once
 
-#include <millrace/device/mix_pixels.hpp>
+#include <millrace/device/mix_rows.hpp>
 #include <millrace/item/column/mixed_columns.hpp>
 #include <millrace/order/batch_numbers.hpp>
 #include <millrace/stages/mix_rows.hpp>

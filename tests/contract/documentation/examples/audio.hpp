@@ -6,13 +6,6 @@ void example(const mr::record& r, mr::rng& rng, const mr::audio_resampler& soxr)
 EXAMPLE
 }
 
-// ---- audio_format.hpp
-#include <millrace/audio/audio.hpp>
-void read_samples(const mr::detail::audio_format::part& p, std::span<float> samples, mr::scratch& s);
-mr::audio example(mr::bytes data, const mr::audio_header& header, const mr::detail::audio_file& options) {
-EXAMPLE
-}
-
 // ---- audio_row.hpp
 #include <millrace/audio/wav.hpp>
 #include <millrace/deliver/batch.hpp>

@@ -25,9 +25,6 @@ void show(some_session& run) {
 EXAMPLE
 }
 
-// ---- batch_output.hpp
-// block 1 is a table of the leases
-
 // ---- device_batch_output.hpp
 // block 1 is a table of the states of slots
 

@@ -20,11 +20,6 @@ void example_of(std::vector<example>& examples) {
 EXAMPLE
 }
 
-// ---- mix_pixels.hpp
-void example(std::uint8_t* first, std::uint8_t* second, const mr::row_mix& how) {
-EXAMPLE
-}
-
 // ---- mix_rows.hpp
 #include <millrace/millrace.hpp>
 #include <millrace/mix_rows.hpp>

@@ -20,13 +20,6 @@ void show(mr::batch_of<&example::pixels, &example::classes>& b) {
 EXAMPLE 2
 }
 
-// ---- label_source.hpp
-#include <millrace/item/scratch.hpp>
-
-void example(const mr::bytes& field, mr::scratch& scratch) {
-EXAMPLE
-}
-
 // ---- u16_picture.hpp
 #include <millrace/image/png/png.hpp>
 #include <millrace/item/record.hpp>
@@ -58,7 +51,7 @@ mr::picture example(const mr::picture& p) {
 EXAMPLE
 }
 
-// ---- padding_mode.hpp
+// ---- pixel_rules.hpp
 #include <millrace/image/picture/picture.hpp>
 void example(const mr::picture& p) {
 EXAMPLE
@@ -98,12 +91,6 @@ EXAMPLE 2
 EXAMPLE 1
 void show(mr::batch_of<&document::images>& b) {
 EXAMPLE 2
-}
-
-// ---- resize_filter.hpp
-#include <millrace/image/picture/picture.hpp>
-void example(const mr::picture& p) {
-EXAMPLE
 }
 
 // ---- ragged_picture.hpp
@@ -158,11 +145,6 @@ EXAMPLE
 
 // ---- png_encoder.hpp
 void example(const mr::image& pixels) {
-EXAMPLE
-}
-
-// ---- png_header.hpp
-void example(std::span<const std::byte> file) {
 EXAMPLE
 }
 

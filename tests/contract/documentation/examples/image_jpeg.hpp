@@ -149,12 +149,6 @@ void example(std::span<const std::byte> bytes) {
 EXAMPLE
 }
 
-// ---- jpeg_options.hpp
-#include <millrace/image/picture/picture.hpp>
-void example(const mr::record& r) {
-EXAMPLE
-}
-
 // ---- jpeg_decoder.hpp
 #include <millrace/image/resize/plane_resizer.hpp>
 void example(std::span<const std::byte> bytes, mr::detail::plane_resizer& sink) {
@@ -185,12 +179,6 @@ mr::jpeg_refusal example(const mr::detail::band_table& table, mr::detail::coeffi
   using enum mr::jpeg_refusal;
 EXAMPLE
   return none;
-}
-
-// ---- coefficient_set.hpp
-std::uint64_t example() {
-EXAMPLE
-  return third + k;
 }
 
 // ---- coefficient_store.hpp

@@ -177,13 +177,6 @@ void show(mr::batch_of<&example::words>& b) {
 EXAMPLE 2
 }
 
-// ---- scalar.hpp
-#include <millrace/item/record.hpp>
-
-void show(const mr::record& r) {
-EXAMPLE
-}
-
 // ---- tensor_view.hpp
 #include <millrace/deliver/batch.hpp>
 

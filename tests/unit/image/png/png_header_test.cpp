@@ -1,5 +1,5 @@
 #include <millrace/base/error.hpp>
-#include <millrace/image/png/png_header.hpp>
+#include <millrace/image/png/png_rows.hpp>
 
 #include "png_files.hpp"
 

@@ -4,7 +4,6 @@
 #include <millrace/image/augment/augment_draws.hpp>
 
 #include <millrace/base/fixed_point.hpp>
-#include <millrace/image/augment/augment_tables.hpp>
 
 #include <cstddef>
 #include <iterator>

@@ -3,10 +3,10 @@
 
 #include <millrace/image/jpeg/jpeg_header.hpp>
 
-#include <millrace/image/jpeg/baseline/scan_header.hpp>
 #include <millrace/base/error.hpp>
 #include <millrace/base/file_kind.hpp>
 #include <millrace/base/text.hpp>
+#include <millrace/image/jpeg/baseline/scan_header.hpp>
 #include <millrace/image/jpeg/libjpeg/jpeg_segments.hpp>
 #include <millrace/image/jpeg/progressive/progressive_header.hpp>
 

@@ -4,7 +4,7 @@
 #include <millrace/image/labels/u16_picture.hpp>
 
 #include <millrace/base/error.hpp>
-#include <millrace/image/labels/label_source.hpp>
+#include <millrace/image/labels/label_map.hpp>
 #include <millrace/image/png/png_decoder.hpp>
 #include <millrace/item/record.hpp>
 

@@ -3,13 +3,202 @@
 
 #include <millrace/image/png/png_rows.hpp>
 
+#include <millrace/base/crc32c.hpp>
+#include <millrace/base/error.hpp>
 #include <millrace/base/text.hpp>
 #include <millrace/image/png/adler.hpp>
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
+
+inline constexpr std::size_t png_length_bytes = 4, png_name_bytes = 4, png_crc_bytes = 4;
+inline constexpr std::string_view png_signature{"\x89PNG\r\n\x1a\n", 8};
+inline constexpr std::size_t png_max_bytes = 0x7fff'ffff;   // maximum bytes of a chunk, and pixels of a side
+
+/// Reads a big-endian number of four bytes.
+MILLRACE_INLINE std::uint32_t png_number(std::span<const std::byte> bytes) noexcept {
+  std::uint32_t value = 0;
+  for (const std::byte b : bytes.first(4)) value = value << 8 | std::to_integer<std::uint32_t>(b);
+  return value;
+}
+
+MILLRACE_INLINE std::uint32_t png_chunk::computed_crc() const noexcept {
+  return crc32(data, crc32(std::as_bytes(std::span(name))));
+}
+
+MILLRACE_INLINE std::optional<png_chunk> png_chunk_at(std::span<const std::byte> file, std::size_t at) noexcept {
+  if (at > file.size() || file.size() - at < png_length_bytes + png_name_bytes) return std::nullopt;
+  const auto name = file.subspan(at + png_length_bytes, png_name_bytes);
+  png_chunk chunk;
+  chunk.name = {reinterpret_cast<const char*>(name.data()), name.size()};
+  chunk.at = at;
+  const std::size_t length = png_number(file.subspan(at));
+  const auto rest = file.subspan(at + png_length_bytes + png_name_bytes);
+  chunk.complete = length <= png_max_bytes && rest.size() >= length + png_crc_bytes;
+  chunk.data = rest.first(std::min(length, rest.size()));
+  if (!chunk.complete) return chunk;
+  chunk.stored_crc = png_number(rest.subspan(length));
+  chunk.end = at + png_length_bytes + png_name_bytes + length + png_crc_bytes;
+  return chunk;
+}
+
+MILLRACE_INLINE void throw_bad_png(std::string message, std::string hint) {
+  if (hint.empty()) hint = "The file is damaged: fetch it again, or leave the sample out";
+  throw data_error(std::move(message), std::move(hint), {.stage = "png"});
+}
+
+MILLRACE_INLINE std::string png_crc_text(const png_chunk& chunk) {
+  return "the PNG's chunk " + std::string(chunk.name) + " at byte " + std::to_string(chunk.at) +
+         " has a wrong CRC: got " + hex(chunk.computed_crc(), 8) + ", expected " + hex(chunk.stored_crc, 8);
+}
+
+MILLRACE_INLINE void check_png_chunk(const png_chunk& chunk, bool check_sums) {
+  const bool letters = std::all_of(chunk.name.begin(), chunk.name.end(),
+                                   [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); });
+  if (!letters)
+    throw_bad_png("the PNG has a chunk at byte " + std::to_string(chunk.at) + " with an invalid name: got '" +
+                  printable(chunk.name) + "'");
+  if (!chunk.complete)
+    throw_bad_png("the PNG ends inside its chunk " + std::string(chunk.name) + " at byte " + std::to_string(chunk.at));
+  if (check_sums && chunk.critical() && chunk.computed_crc() != chunk.stored_crc) throw_bad_png(png_crc_text(chunk));
+}
+
+[[noreturn]] MILLRACE_INLINE void throw_unknown_png_chunk(const png_chunk& chunk) {
+  throw_bad_png("the PNG has the critical chunk " + std::string(chunk.name) + " at byte " + std::to_string(chunk.at) +
+                    ", which this decoder does not support",
+                "Convert the file to a standard PNG");
+}
+
+/// Reads IHDR.
+MILLRACE_INLINE png_header read_png_ihdr(std::span<const std::byte> data, const png_limits& limits) {
+  constexpr std::size_t ihdr_bytes = 13;
+  if (data.size() != ihdr_bytes)
+    throw_bad_png("the PNG's IHDR has the wrong size: got " + std::to_string(data.size()) + " bytes, expected 13");
+  const auto byte = [&](std::size_t i) { return std::to_integer<unsigned>(data[i]); };
+  png_header header;
+  header.width = png_number(data);
+  header.height = png_number(data.subspan(4));
+  header.depth = byte(8);
+  header.color = static_cast<png_color>(byte(9));
+  const std::string size = std::to_string(header.width) + " x " + std::to_string(header.height) + " pixels";
+  if (header.width < 1 || header.height < 1 || header.width > png_max_bytes || header.height > png_max_bytes)
+    throw_bad_png("the PNG's IHDR declares invalid sides: got " + size + ", expected 1 to " +
+                  std::to_string(png_max_bytes) + " per side");
+  const unsigned depths = byte(9) == 0                                   ? 0x1'0116U
+                          : byte(9) == 3                                 ? 0x116U
+                          : byte(9) == 2 || byte(9) == 4 || byte(9) == 6 ? 0x1'0100U
+                                                                         : 0U;   // a bit for each
+  if (header.depth > 16 || (depths >> header.depth & 1) == 0)
+    throw_bad_png("the PNG's IHDR declares an invalid pixel format: got color type " + std::to_string(byte(9)) +
+                  " with " + std::to_string(byte(8)) + " bits per sample, expected a combination that PNG defines");
+  if (byte(10) != 0 || byte(11) != 0 || byte(12) > 1)
+    throw_bad_png("the PNG's IHDR declares an unknown method: got compression " + std::to_string(byte(10)) +
+                  ", filter " + std::to_string(byte(11)) + ", interlace " + std::to_string(byte(12)) +
+                  ", expected 0, 0, 0 or 1");
+  header.interlaced = byte(12) == 1;
+  // The second limit keeps the bytes of a row and of all rows below 2^48.
+  constexpr std::uint64_t pixel_limit = std::uint64_t{1} << 44;
+  const std::uint64_t pixels = std::uint64_t{header.width} * header.height;
+  if (pixels > std::min(limits.max_pixels, pixel_limit))
+    throw_bad_png("the PNG's header declares too many pixels: got " + size +
+                      ", expected at most max_pixels = " + std::to_string(limits.max_pixels),
+                  "Raise max_pixels if you expect images of this size");
+  return header;
+}
+
+MILLRACE_INLINE void read_png_palette(const png_chunk& chunk, png_header& header) {
+  const bool colored = header.color == png_color::rgb || header.color == png_color::rgba;
+  if (header.color != png_color::palette && !colored) return;   // not needed for gray, but allowed
+  if (chunk.data.empty() || chunk.data.size() % 3 != 0 || chunk.data.size() > std::size_t{3} * 256) {
+    if (colored) return;
+    throw_bad_png("the PNG's palette has the wrong size: got " + std::to_string(chunk.data.size()) +
+                  " bytes, expected 3 per color and at most 768");
+  }
+  header.palette = chunk.data;
+}
+
+MILLRACE_INLINE png_header read_png_header(std::span<const std::byte> file, const png_limits& limits) {
+  constexpr auto other = "Select the field that contains the PNG";
+  if (file.size() < png_signature.size() || std::memcmp(file.data(), png_signature.data(), png_signature.size()) != 0) {
+    std::string start;
+    for (const std::byte b : file.first(std::min(file.size(), png_signature.size())))
+      (start += ' ') += hex(std::to_integer<unsigned>(b), 2);
+    throw_bad_png("a PNG begins with 89 50 4e 47 0d 0a 1a 0a, but these " + std::to_string(file.size()) + " bytes" +
+                      (start.empty() ? "" : " begin with" + start),
+                  other);
+  }
+  png_header header;
+  bool palette = false;
+  for (std::size_t at = png_signature.size();;) {
+    const auto chunk = png_chunk_at(file, at);
+    if (!chunk) throw_bad_png("the PNG ends after " + std::to_string(file.size()) + " bytes, before its image data");
+    const bool first = at == png_signature.size();
+    // Truncated image data may still have rows.
+    if (!first && chunk->name == "IDAT") {
+      header.data_at = at;
+      return header;
+    }
+    check_png_chunk(*chunk, limits.check_sums);
+    if (first != (chunk->name == "IHDR"))
+      throw_bad_png(first ? "the PNG's first chunk is " + std::string(chunk->name) + ", expected IHDR"
+                          : "the PNG has two IHDR chunks, expected one");
+    if (first) header = read_png_ihdr(chunk->data, limits);
+    else if (chunk->name == "PLTE" && std::exchange(palette, true)) throw_bad_png("the PNG has two palettes");
+    else if (chunk->name == "PLTE") read_png_palette(*chunk, header);
+    else if (chunk->name == "IEND") throw_bad_png("the PNG has no image data before its IEND");
+    else if (chunk->critical()) throw_unknown_png_chunk(*chunk);
+    const bool transparency = chunk->name == "tRNS" && header.transparency.empty();
+    if (transparency || (chunk->name == "eXIf" && header.exif.empty())) {
+      const bool intact = !limits.check_sums || chunk->computed_crc() == chunk->stored_crc;
+      if (transparency) header.transparency = chunk->data;
+      if (transparency) header.transparency_intact = intact;
+      else if (intact) header.exif = chunk->data;
+    }
+    at = chunk->end;
+  }
+}
+
+MILLRACE_INLINE std::span<const std::uint8_t> png_image_data::next() noexcept {
+  while (ending_ == end::none) {
+    const auto chunk = png_chunk_at(file_, at_);
+    if (!chunk) {
+      ending_ = end::cut_short;
+      break;
+    }
+    if (chunk->name != "IDAT") {
+      ending_ = end::other_chunk;
+      break;
+    }
+    if (chunk->complete && check_sums_ && chunk->computed_crc() != chunk->stored_crc) {
+      ending_ = end::bad_crc;
+      bad_ = *chunk;
+      break;
+    }
+    if (!chunk->complete) ending_ = end::cut_short;
+    at_ = chunk->end;
+    if (!chunk->data.empty()) return {reinterpret_cast<const std::uint8_t*>(chunk->data.data()), chunk->data.size()};
+  }
+  return {};
+}
+
+MILLRACE_INLINE void png_image_data::check_remaining_chunks() {
+  while (!next().empty()) {}
+  if (ending_ == end::bad_crc) throw_bad_png(png_crc_text(bad_));
+  while (ending_ != end::cut_short) {
+    const auto chunk = png_chunk_at(file_, at_);
+    if (!chunk) break;
+    check_png_chunk(*chunk, check_sums_);
+    if (chunk->name == "IEND") return;
+    // Additional image data and palettes are misplaced, but other readers accept them too.
+    if (chunk->critical() && chunk->name != "IDAT" && chunk->name != "PLTE") throw_unknown_png_chunk(*chunk);
+    at_ = chunk->end;
+  }
+  throw_bad_png("the PNG ends after " + std::to_string(file_.size()) +
+                " bytes, after its last row and before its IEND");
+}
 
 MILLRACE_INLINE void png_rows::begin(std::span<const std::byte> file, const png_header& header, const reading& how) {
   pieces_ = png_image_data(file, header.data_at, how.check_sums);

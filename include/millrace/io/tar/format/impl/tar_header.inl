@@ -4,7 +4,7 @@
 #include <millrace/io/tar/format/tar_header.hpp>
 
 #include <millrace/base/text.hpp>
-#include <millrace/item/scalar.hpp>
+#include <millrace/item/bytes.hpp>
 
 #include <algorithm>
 #include <array>

@@ -1,8 +1,9 @@
-// The pixels around a padded image.
+// The rules for pixels of resized and padded images: the filter, and the padding mode.
 //
-//   p.pad(4, {.mode = mr::padding_mode::reflect});      // `p` is a mr::picture; default: constant
+//   p.resize(224, 224).filter(mr::resize_filter::bicubic);      // `p` is a mr::picture; default: bilinear
+//   p.pad(4, {.mode = mr::padding_mode::reflect});              // default: constant
 //
-// The names and pixels equal those of torchvision's pad(). Errors: none. Threads: any.
+// Errors: none. Threads: any.
 #pragma once
 
 #include <millrace/base/version.hpp>
@@ -12,7 +13,18 @@
 
 namespace millrace { inline namespace MILLRACE_ABI {
 
-/// The source of the pixels around an image.
+/// The filter of a resize: the rule that weights the source pixels of each output pixel. The weights of bilinear and
+/// bicubic equal the antialiased weights of Pillow and torchvision. If the image is reduced, the width of an
+/// antialiased filter is in pixels of the result. Otherwise, the width is in pixels of the source.
+/// opencv_linear is for models that were trained with images of cv::resize(): the pixels differ by at most 1 from
+/// INTER_LINEAR of OpenCV 5. Use opencv_linear only for such models, because reduced images show aliasing.
+enum class resize_filter : std::uint8_t {
+  bilinear,       ///< a triangle; reaches one pixel to each side
+  bicubic,        ///< Keys' cubic with a = -0.5; reaches two pixels to each side, and overshoots at edges
+  opencv_linear   ///< cv::INTER_LINEAR: a triangle of two pixels of the source, without antialiasing
+};
+
+/// The source of the pixels around an image. The names and pixels equal those of torchvision's pad().
 enum class padding_mode : std::uint8_t {
   constant,   ///< one color
   edge,       ///< the nearest pixel of the image

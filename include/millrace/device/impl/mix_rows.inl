@@ -1,7 +1,7 @@
-// Definitions for mix_pixels.hpp.
+// Definitions for mix_rows.hpp.
 #pragma once
 
-#include <millrace/device/mix_pixels.hpp>
+#include <millrace/device/mix_rows.hpp>
 
 #include <millrace/simd/cpu_features.hpp>
 #include <millrace/simd/floats.hpp>
