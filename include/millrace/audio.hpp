@@ -11,7 +11,7 @@
 
 #include <millrace/base/version.hpp>
 
-#include <millrace/audio/audio_row.hpp>
+#include <millrace/audio/audio.hpp>
 #include <millrace/audio/wav.hpp>
 #include <millrace/io/file/read_file.hpp>
 #include <millrace/io/tar/write/shard_writer.hpp>

@@ -25,7 +25,6 @@
 #pragma once
 
 #include <millrace/base/half.hpp>
-#include <millrace/base/numbers.hpp>
 #include <millrace/item/line.hpp>
 #include <millrace/item/scratch.hpp>
 #include <millrace/item/tensor/ragged.hpp>

@@ -22,7 +22,7 @@
 #include <millrace/image/jpeg/jpeg_header.hpp>
 #include <millrace/image/picture/picture.hpp>
 #include <millrace/image/plan/exif_orientation.hpp>
-#include <millrace/image/render/pixel_rows.hpp>
+#include <millrace/image/render/picture_job.hpp>
 #include <millrace/item/record.hpp>
 
 #include <algorithm>

@@ -39,7 +39,7 @@
 #include <millrace/item/impl/record.inl>
 #include <millrace/item/impl/record_builder.inl>
 #include <millrace/item/impl/scratch.inl>
-#include <millrace/item/column/impl/batch_keys.inl>
+#include <millrace/item/column/impl/slot_contents.inl>
 #include <millrace/item/tensor/impl/array.inl>
 #include <millrace/item/tensor/impl/tensor_view.inl>
 #include <millrace/item/tensor/impl/tensor.inl>

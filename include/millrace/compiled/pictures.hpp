@@ -32,4 +32,3 @@
 #include <millrace/image/png/impl/png_rows.inl>
 #include <millrace/image/pnm/impl/pnm.inl>
 #include <millrace/image/render/impl/picture_job.inl>
-#include <millrace/image/render/impl/pixel_rows.inl>

@@ -106,7 +106,6 @@
 #include <millrace/train/impl/json_lines.inl>
 #include <millrace/train/impl/log.inl>
 #include <millrace/train/impl/metrics.inl>
-#include <millrace/train/impl/sink.inl>
 #include <millrace/train/impl/status_line.inl>
 #include <millrace/train/impl/tensorboard.inl>
 #include <millrace/adapt/feeders/impl/row_storage.inl>

@@ -20,7 +20,7 @@
 #include <millrace/measure/meters/copy_times.hpp>
 #include <millrace/measure/values/flow_statistics.hpp>
 #include <millrace/stages/to_device.hpp>
-#include <millrace/sync/fifo.hpp>
+#include <millrace/sync/queues.hpp>
 
 #include <array>
 #include <memory>

@@ -17,7 +17,7 @@
 #pragma once
 
 #include <millrace/base/error.hpp>
-#include <millrace/base/numbers.hpp>
+#include <millrace/base/half.hpp>
 #include <millrace/base/random.hpp>
 
 #include <algorithm>

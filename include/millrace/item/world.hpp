@@ -17,12 +17,12 @@
 // Errors: throws setup_error that names the variable. Causes: the rank or the world size is missing, a value is not a
 // number, a rank is not less than the world size, or two launchers contradict each other.
 // Threads: the functions read the environment; no thread may change it during a call.
-// Source: the documentation named in base/launcher.hpp, and the documentation of Slurm (output environment variables of
+// Source: the documentation named in base/machine.hpp, and the documentation of Slurm (output environment variables of
 // srun).
 #pragma once
 
 #include <millrace/base/error.hpp>
-#include <millrace/base/launcher.hpp>
+#include <millrace/base/machine.hpp>
 
 #include <cstddef>
 #include <optional>

@@ -9,7 +9,7 @@
 // serially, and at batch. If fused maps contain a blocking map, separate threads run them instead of the workers.
 #pragma once
 
-#include <millrace/item/owner_list.hpp>
+#include <millrace/item/owner.hpp>
 #include <millrace/order/batch_numbers.hpp>
 #include <millrace/stages/batch.hpp>
 #include <millrace/stages/shuffle.hpp>

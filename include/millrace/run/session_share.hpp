@@ -7,7 +7,6 @@
 // Errors: none. Threads: any thread may call the functions, which read the state of the machine.
 #pragma once
 
-#include <millrace/base/launcher.hpp>
 #include <millrace/base/machine.hpp>
 #include <millrace/run/session_options.hpp>
 

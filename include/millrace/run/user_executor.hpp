@@ -15,7 +15,7 @@
 
 #include <millrace/item/owner.hpp>
 #include <millrace/run/session_options.hpp>
-#include <millrace/sync/fifo.hpp>
+#include <millrace/sync/queues.hpp>
 #include <millrace/work/schedule/worker_executor.hpp>
 
 #include <condition_variable>

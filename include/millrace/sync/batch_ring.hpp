@@ -18,8 +18,7 @@
 #pragma once
 
 #include <millrace/base/address_sanitizer.hpp>
-#include <millrace/item/column/batch_extent.hpp>
-#include <millrace/item/column/batch_keys.hpp>
+#include <millrace/item/column/slot_contents.hpp>
 #include <millrace/sync/doorbell.hpp>
 
 #include <atomic>

@@ -14,7 +14,6 @@
 
 #include <millrace/base/error.hpp>
 #include <millrace/base/half.hpp>
-#include <millrace/base/numbers.hpp>
 #include <millrace/base/version.hpp>
 #include <millrace/device/stream.hpp>
 

@@ -13,7 +13,7 @@
 
 #include <millrace/base/version.hpp>
 #include <millrace/io/file/append_file.hpp>
-#include <millrace/train/sink.hpp>
+#include <millrace/train/log.hpp>
 
 #include <string>
 #include <utility>

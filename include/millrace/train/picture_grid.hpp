@@ -23,7 +23,7 @@
 #include <millrace/io/file/atomic_file.hpp>
 #include <millrace/item/tensor/tensor.hpp>
 #include <millrace/item/tensor/tensor_view.hpp>
-#include <millrace/train/sink.hpp>
+#include <millrace/train/log.hpp>
 
 #include <algorithm>
 #include <array>

@@ -13,7 +13,7 @@
 #pragma once
 
 #include <millrace/base/version.hpp>
-#include <millrace/train/sink.hpp>
+#include <millrace/train/log.hpp>
 
 #include <condition_variable>   // for std::chrono's durations, because <chrono> costs more compile time
 #include <optional>

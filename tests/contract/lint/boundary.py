@@ -89,8 +89,7 @@ OPT_IN = {
     "base/crc32c.hpp": "crc32c",
     "base/error.hpp": "late_data_error stage_error conservation_error error_location located_exception",
     "base/half.hpp": "f16 bf16",
-    "base/launcher.hpp": "local_rank",
-    "base/machine.hpp": "usable_cores",
+    "base/machine.hpp": "usable_cores local_rank",
     "base/notice.hpp": "notice notice_function notice_kind notice_severity quiet text_of",
     "deliver/batch.hpp": "batch_of",
     "deliver/batch_lease.hpp": "batch_lease",
@@ -108,8 +107,7 @@ OPT_IN = {
     "flow/source_weight.hpp": "source_weight",
     "image/plan/geometry.hpp": "geometry box box_options point point_options kept_boxes moved_points",
     "audio/audio.hpp": "audio audio_length random_gain_options audio_header audio_limits audio_resampler "
-                       "resample_task",
-    "audio/audio_row.hpp": "audio_row ragged_audio",
+                       "resample_task audio_row ragged_audio",
     "audio/wav.hpp": "wav",
     "base/limits.hpp": "shard_limits line_limits picture_limits",
     "image/labels/label_map.hpp": "label_map labels label_options",
@@ -206,11 +204,10 @@ OPT_IN = {
     "stages/mix_rows.hpp": "mix_rows mixup cutmix",
     "stages/pack.hpp": "cost_options pack pack_best_fit",
     "train/device_sums.hpp": "device_sums device_rows device_values number_kind metric_totals",   # for your own sums
-    "train/log.hpp": "log_counts",
+    "train/log.hpp": "log_counts instant sink time_source row quantity quantity_unit encoded_image",
     "train/metrics.cuh": "cuda_metric_sums",
     "train/metrics.hpp": "accuracy_options log_point mean_metric accuracy_metric add_options",
     "train/picture_grid.hpp": "save_grid encode_grid make_grid grid_options grid_boxes",
-    "train/sink.hpp": "instant sink time_source row quantity quantity_unit encoded_image",
     "tune/autotuner.hpp": "tuning_rule",
     "tune/tuning.hpp": "tuning",
 }

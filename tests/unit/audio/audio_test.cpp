@@ -1,5 +1,5 @@
 // Audio plans, compared with operations on complete signals.
-#include <millrace/audio/audio_row.hpp>
+#include <millrace/audio/audio.hpp>
 #include <millrace/audio/wav.hpp>
 #include <millrace/item/column/columns.hpp>
 

@@ -1,4 +1,4 @@
-#include <millrace/audio/audio_row.hpp>
+#include <millrace/audio/audio.hpp>
 #include <millrace/audio/wav.hpp>
 #include <millrace/base/digest.hpp>
 

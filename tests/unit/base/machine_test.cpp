@@ -1,6 +1,5 @@
 #include "../../fake_sysfs.hpp"
 
-#include <millrace/base/launcher.hpp>
 #include <millrace/base/machine.hpp>
 #include <millrace/base/numa.hpp>
 

@@ -1,5 +1,5 @@
 // owner and owner_list: objects that are deleted once.
-#include <millrace/item/owner_list.hpp>
+#include <millrace/item/owner.hpp>
 #include <doctest/doctest.h>
 #include <memory>
 #include <type_traits>

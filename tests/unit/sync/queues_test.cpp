@@ -1,7 +1,6 @@
 #include <millrace/base/clock.hpp>
 #include <millrace/sync/doorbell.hpp>
-#include <millrace/sync/fifo.hpp>
-#include <millrace/sync/item_ring.hpp>
+#include <millrace/sync/queues.hpp>
 
 #include <doctest/doctest.h>
 

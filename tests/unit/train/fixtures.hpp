@@ -3,7 +3,7 @@
 
 #include "../../temporary_folder.hpp"
 
-#include <millrace/train/sink.hpp>
+#include <millrace/train/log.hpp>
 
 #include <atomic>
 #include <fstream>

@@ -3,7 +3,7 @@
 
 #include <millrace/base/json_writer.hpp>
 
-#include <millrace/base/numbers.hpp>
+#include <millrace/base/half.hpp>
 #include <millrace/base/text.hpp>
 
 #include <cstddef>

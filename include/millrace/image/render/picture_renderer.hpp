@@ -22,7 +22,6 @@
 #include <millrace/image/jpeg/libjpeg/jpeg_input.hpp>
 #include <millrace/image/jpeg/progressive/progressive_decoder.hpp>
 #include <millrace/image/render/picture_job.hpp>
-#include <millrace/image/render/pixel_rows.hpp>
 #include <millrace/image/resize/plane_resizer.hpp>
 #include <millrace/image/resize/resize_plan.hpp>
 #include <millrace/image/values/jpeg_refusal.hpp>

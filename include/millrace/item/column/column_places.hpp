@@ -9,9 +9,9 @@
 // Units: bytes from the front of a slot. Errors: none. Threads: not synchronized; one thread closes a slot.
 #pragma once
 
-#include <millrace/item/column/batch_extent.hpp>
 #include <millrace/item/column/column_place.hpp>
 #include <millrace/item/column/column_traits.hpp>
+#include <millrace/item/column/slot_contents.hpp>
 #include <millrace/item/tensor/tensor_view.hpp>
 
 #include <algorithm>

@@ -10,8 +10,8 @@
 // - a type with `using element`, shape(), and render(std::span<element> row) or render(row, scratch&)
 // - std::array of N items of one of these types, all of one shape: a row is [N, ...], such as N crops of one image
 // - ragged, for rows of varying length (item/tensor/ragged.hpp)
-// - a type such as audio/audio_row.hpp, with length(), options() of type ragged_options, shape() of the longest
-//   possible row, and render(row, scratch&), which writes a row of length()
+// - a type such as ragged_audio, with length(), options() of type ragged_options, shape() of the longest possible row,
+//   and render(row, scratch&), which writes a row of length()
 // - a type with size() (the height and width of its row) and options(), such as image/picture/ragged_picture.hpp
 // - a list of items with length(), options() and list_mark, whose items join a group, as described below.
 //

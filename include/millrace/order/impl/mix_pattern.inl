@@ -4,7 +4,7 @@
 #include <millrace/order/mix_pattern.hpp>
 
 #include <millrace/base/error.hpp>
-#include <millrace/base/numbers.hpp>
+#include <millrace/base/half.hpp>
 
 #include <algorithm>
 #include <cmath>

@@ -19,9 +19,9 @@
 #pragma once
 
 #include <millrace/flow/stage.hpp>
-#include <millrace/item/owner_list.hpp>
+#include <millrace/item/owner.hpp>
 #include <millrace/read/stage/read_stage_base.hpp>
-#include <millrace/sync/fifo.hpp>
+#include <millrace/sync/queues.hpp>
 #include <millrace/work/schedule/segment.hpp>
 
 #include <algorithm>

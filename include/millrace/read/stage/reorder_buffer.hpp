@@ -13,11 +13,11 @@
 #pragma once
 
 #include <millrace/base/error.hpp>
-#include <millrace/item/owner_list.hpp>
+#include <millrace/item/owner.hpp>
 #include <millrace/measure/values/event_counts.hpp>
 #include <millrace/order/shard_order.hpp>
 #include <millrace/read/stage/lost_shards.hpp>
-#include <millrace/sync/fifo.hpp>
+#include <millrace/sync/queues.hpp>
 #include <millrace/work/schedule/segment.hpp>
 #include <millrace/work/segment/replay_log.hpp>
 

@@ -3,8 +3,8 @@
 
 #include <millrace/train/json_lines.hpp>
 
+#include <millrace/base/half.hpp>
 #include <millrace/base/json_writer.hpp>
-#include <millrace/base/numbers.hpp>
 #include <millrace/io/file/last_line.hpp>
 
 namespace millrace { inline namespace MILLRACE_ABI {

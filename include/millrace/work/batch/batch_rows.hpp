@@ -10,7 +10,7 @@
 #pragma once
 
 #include <millrace/base/aligned_allocator.hpp>
-#include <millrace/item/owner_list.hpp>
+#include <millrace/item/owner.hpp>
 #include <millrace/item/record.hpp>
 #include <millrace/measure/meters/phase_times.hpp>
 #include <millrace/sync/batch_ring.hpp>

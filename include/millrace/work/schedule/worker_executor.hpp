@@ -9,7 +9,7 @@
 // Lifetime: an executor may be destroyed while tasks are in its queue. Therefore tasks own the objects that they use.
 #pragma once
 
-#include <millrace/sync/fifo.hpp>
+#include <millrace/sync/queues.hpp>
 
 #include <atomic>
 #include <condition_variable>

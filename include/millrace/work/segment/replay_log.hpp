@@ -16,7 +16,7 @@
 
 #include <millrace/item/position.hpp>
 #include <millrace/order/shard_order.hpp>
-#include <millrace/sync/fifo.hpp>
+#include <millrace/sync/queues.hpp>
 
 #include <cstdint>
 #include <mutex>

@@ -17,7 +17,7 @@
 #pragma once
 
 #include <millrace/sync/batch_ring.hpp>
-#include <millrace/sync/item_ring.hpp>
+#include <millrace/sync/queues.hpp>
 #include <millrace/work/schedule/segment.hpp>
 #include <millrace/work/segment/replay_log.hpp>
 #include <millrace/work/segment/stage_passages.hpp>

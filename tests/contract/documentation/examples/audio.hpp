@@ -1,18 +1,13 @@
 // ---- audio.hpp
-#include <millrace/audio/audio_row.hpp>
-#include <millrace/audio/wav.hpp>
-#include <millrace/item/record.hpp>
-void example(const mr::record& r, mr::rng& rng, const mr::audio_resampler& soxr) {
-EXAMPLE
-}
-
-// ---- audio_row.hpp
 #include <millrace/audio/wav.hpp>
 #include <millrace/deliver/batch.hpp>
 #include <millrace/item/record.hpp>
+void plan(const mr::record& r, mr::rng& rng, const mr::audio_resampler& soxr) {
 EXAMPLE 1
-void show(mr::batch_of<&example::speech, &example::stereo>& b) {
+}
 EXAMPLE 2
+void show(mr::batch_of<&example::speech, &example::stereo>& b) {
+EXAMPLE 3
 }
 
 // ---- sample_kernels.hpp

@@ -48,12 +48,6 @@ void example(std::string_view name, double value) {
 EXAMPLE
 }
 
-// ---- launcher.hpp
-#include <cstdio>
-void example(int gpus) {
-EXAMPLE
-}
-
 // ---- limits.hpp
 #include <millrace/millrace.hpp>
 void example(const std::vector<std::string>& names, const mr::record& r) {
@@ -69,11 +63,6 @@ void alarm(const std::string& shard, const std::string& text);
 void show(const std::vector<int>& numbers, std::ostream& log) {
   auto flow = mr::from(numbers) | mr::map(prepare) | mr::batch<&example::number>({.size = 4});
   auto more = mr::from(numbers) | mr::map(prepare) | mr::batch<&example::number>({.size = 4});
-EXAMPLE
-}
-
-// ---- numbers.hpp
-void example(double loss, float logit, int nonfinite, int nans) {
 EXAMPLE
 }
 

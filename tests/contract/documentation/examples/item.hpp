@@ -10,10 +10,12 @@ void show(const mr::record& record) {
 EXAMPLE
 }
 
-// ---- batch_extent.hpp
+// ---- slot_contents.hpp
 #include <millrace/device/device.hpp>
 #include <millrace/item/column/columns.hpp>
+#include <millrace/item/sample.hpp>
 #include <millrace/item/tensor/ragged.hpp>
+#include <span>
 
 struct example {
   mr::ragged<std::uint32_t> words;
@@ -21,15 +23,10 @@ struct example {
 
 void show(const mr::detail::columns<&example::words>& layout, mr::device_backend& backend, std::byte* base,
           std::size_t rows, void* to) {
-EXAMPLE
+EXAMPLE 1
 }
-
-// ---- batch_keys.hpp
-#include <millrace/item/sample.hpp>
-#include <span>
-
 void show(const mr::detail::sample<int>& s, std::size_t row, std::size_t rows) {
-EXAMPLE
+EXAMPLE 2
 }
 
 // ---- batch_origin.hpp

@@ -9,17 +9,15 @@ void example(mr::detail::doorbell& bell, std::atomic<int>& work_to_do) {
 EXAMPLE
 }
 
-// ---- fifo.hpp
+// ---- queues.hpp
+#include <millrace/item/sample.hpp>
 #include <string>
 void read(const std::string& shard);
 void example() {
-EXAMPLE
+EXAMPLE 1
 }
-
-// ---- item_ring.hpp
-#include <millrace/item/sample.hpp>
 void example(std::uint64_t ticket, mr::detail::sample<mr::record> s) {
-EXAMPLE
+EXAMPLE 2
 }
 
 // ---- notice_outlet.hpp

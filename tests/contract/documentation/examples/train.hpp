@@ -13,7 +13,12 @@ EXAMPLE
 #include <millrace/metrics.hpp>
 void keep(mr::row& r);
 void logging(std::uint64_t step, double rate, mr::row r) {
-EXAMPLE
+EXAMPLE 1
+}
+struct database { void insert(std::uint64_t step, const std::vector<mr::quantity>& values); };
+extern database connection;
+void logging() {
+EXAMPLE 2
 }
 
 // ---- metrics.hpp
@@ -38,14 +43,6 @@ EXAMPLE 2
 struct example { mr::picture pixels; mr::label_map<> mask; mr::ragged<float, 2> boxes; };
 void show(mr::batch_of<&example::pixels, &example::mask, &example::boxes>& b, mr::tensor_view<const float, 4> numbers,
           const mr::normalize_options& options, mr::log& out, std::uint64_t n) {
-EXAMPLE
-}
-
-// ---- sink.hpp
-#include <millrace/metrics.hpp>
-struct database { void insert(std::uint64_t step, const std::vector<mr::quantity>& values); };
-extern database connection;
-void logging() {
 EXAMPLE
 }
 

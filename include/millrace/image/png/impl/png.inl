@@ -7,7 +7,7 @@
 #include <millrace/image/jpeg/jpeg_header.hpp>
 #include <millrace/image/plan/exif_orientation.hpp>
 #include <millrace/image/png/png_decoder.hpp>
-#include <millrace/image/render/pixel_rows.hpp>
+#include <millrace/image/render/picture_job.hpp>
 #include <millrace/item/record.hpp>
 
 #include <cstring>

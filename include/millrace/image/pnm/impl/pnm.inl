@@ -5,7 +5,7 @@
 
 #include <millrace/base/error.hpp>
 #include <millrace/image/jpeg/jpeg_header.hpp>
-#include <millrace/image/render/pixel_rows.hpp>
+#include <millrace/image/render/picture_job.hpp>
 #include <millrace/item/record.hpp>
 
 #include <array>

@@ -10,7 +10,7 @@
 // Errors: none. Threads: any thread. Lifetime: a set calls remove_all() before it destroys the data that its files use.
 #pragma once
 
-#include <millrace/item/owner_list.hpp>
+#include <millrace/item/owner.hpp>
 
 #include <algorithm>
 #include <cstddef>

@@ -36,7 +36,7 @@
 #include <millrace/io/index/set/returning_samples.hpp>
 #include <millrace/io/index/set/shard_heads.hpp>
 #include <millrace/io/index/set/shared_reads.hpp>
-#include <millrace/item/owner_list.hpp>
+#include <millrace/item/owner.hpp>
 #include <millrace/item/sample.hpp>
 
 #include <atomic>

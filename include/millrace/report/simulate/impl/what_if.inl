@@ -4,7 +4,7 @@
 #include <millrace/report/simulate/what_if.hpp>
 
 #include <millrace/base/error.hpp>
-#include <millrace/base/numbers.hpp>
+#include <millrace/base/half.hpp>
 #include <millrace/report/simulate/simulation.hpp>
 
 namespace millrace { inline namespace MILLRACE_ABI {

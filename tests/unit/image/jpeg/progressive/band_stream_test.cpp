@@ -115,11 +115,11 @@ std::vector<std::uint8_t> refining_code(mr::rng& d) {
   return code;
 }
 
-struct stored_blocks {
+struct band_memory {
   std::array<coefficient_set, blocks> sets{};
   alignas(64) std::array<std::int16_t, blocks / 2 * pair_coefficients> pairs{};
 
-  explicit stored_blocks(const std::vector<zigzag_block>& from) {
+  explicit band_memory(const std::vector<zigzag_block>& from) {
     for (std::size_t i = 0; i < blocks; ++i)
       for (unsigned k = 0; k < 64; ++k) {
         if (k > 0 && from[i][k] != 0) sets[i] |= set_of(k);
@@ -130,7 +130,7 @@ struct stored_blocks {
 };
 
 /// Without the spare space between pairs.
-std::vector<zigzag_block> blocks_of(stored_blocks& from) {
+std::vector<zigzag_block> blocks_of(band_memory& from) {
   std::vector<zigzag_block> all(blocks);
   for (std::size_t i = 0; i < blocks; ++i)
     for (unsigned k = 0; k < 64; ++k) all[i][k] = from.run().block(i)[coefficient_order[k]];
@@ -196,7 +196,7 @@ TEST_CASE("bands are decoded as if one bit at a time, whatever the code and the 
     std::vector<std::uint8_t> bytes(16'384);
     const bool few_ones = d.chance(0.4);
     for (auto& b : bytes) b = static_cast<std::uint8_t>(few_ones ? d.bits() & d.bits() : d.bits());
-    stored_blocks before(expected);
+    band_memory before(expected);
     slow_band slowly(code, bytes, first, last, low);
     slowly.blocks_passed = d.chance(0.2) ? static_cast<unsigned>(d.below(30)) : 0;
     const std::uint32_t passed = slowly.blocks_passed;
@@ -206,7 +206,7 @@ TEST_CASE("bands are decoded as if one bit at a time, whatever the code and the 
     (possible ? valid : odd)++;
     for (const auto& loops : {band_loops::best(), band_loops::portable()})
       for (const bool stored : {true, false}) {
-        stored_blocks got = before;
+        band_memory got = before;
         band_stream stream{.table = table.get(), .first = first, .last = last, .low = low};
         stream.bit = reinterpret_cast<std::uintptr_t>(bytes.data()) * 8;
         stream.end_bit = stream.bit + bytes.size() * 8;
@@ -216,7 +216,7 @@ TEST_CASE("bands are decoded as if one bit at a time, whatever the code and the 
         if (!possible) continue;
         CHECK(stream.bit == reinterpret_cast<std::uintptr_t>(bytes.data()) * 8 + slowly.bit);
         CHECK(stream.blocks_passed == slowly.blocks_passed);
-        stored_blocks after(expected);
+        band_memory after(expected);
         CHECK(got.sets == after.sets);
         CHECK(blocks_of(got) == blocks_of(stored ? after : before));
       }
@@ -239,7 +239,7 @@ TEST_CASE("data that end within a block are detected after it") {
   auto table = std::make_unique<band_table>();
   REQUIRE(table->build(code, {band_kind::first_ac, 0}));
   const std::vector<std::uint8_t> bytes(256);
-  stored_blocks got{std::vector<zigzag_block>(blocks)};
+  band_memory got{std::vector<zigzag_block>(blocks)};
   for (const int missing_bits : {0, 1}) {
     band_stream stream{.table = table.get()};
     stream.bit = reinterpret_cast<std::uintptr_t>(bytes.data()) * 8;

@@ -1,7 +1,7 @@
-// Definitions for batch_keys.hpp.
+// Definitions for slot_contents.hpp.
 #pragma once
 
-#include <millrace/item/column/batch_keys.hpp>
+#include <millrace/item/column/slot_contents.hpp>
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
