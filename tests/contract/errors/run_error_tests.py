@@ -20,7 +20,7 @@
 #
 # TYPICAL lists mistakes of new users; none of them may be removed. Three of their other mistakes compile now and are
 # run: a callable with a unique_ptr, rows of a std::vector of varying length, and an array of images
-# (tests/unit/run/movable_test.cpp, session_test.cpp and views_test.cpp).
+# (tests/unit/run/calls_test.cpp, session_test.cpp and views_test.cpp).
 #
 # Each compiler reads run/session.hpp once, as a precompiled header for the files that include it, which saves four
 # fifths of the time.

@@ -1,5 +1,5 @@
+#include "../../eventually.hpp"
 #include "../run/executor_runs.hpp"
-#include "../run/stall_watchdog.hpp"
 
 #include <millrace/adapt/tbb.hpp>
 

@@ -2,7 +2,6 @@
 #pragma once
 
 #include "indexed_runs.hpp"
-#include "loaded_shards.hpp"
 
 #include <millrace/io/file/storage.hpp>
 

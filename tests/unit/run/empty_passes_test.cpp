@@ -6,9 +6,9 @@
 #include <millrace/stages/pack.hpp>
 #include <millrace/stages/take.hpp>
 
+#include "../../eventually.hpp"
 #include "../../temporary_folder.hpp"
 #include "quiet_sessions.hpp"
-#include "stall_watchdog.hpp"
 
 #include <doctest/doctest.h>
 

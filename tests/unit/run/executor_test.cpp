@@ -1,7 +1,6 @@
 // Sessions whose workers run on a user's threads.
 #include "../../eventually.hpp"
 #include "executor_runs.hpp"
-#include "stall_watchdog.hpp"
 
 #include <millrace/run/user_executor.hpp>
 #include <millrace/tune/tuning.hpp>

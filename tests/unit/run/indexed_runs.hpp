@@ -1,4 +1,5 @@
-// Shared by the tests of indexed sources: shards of numbered samples, and runs over them, by one rank or by several.
+// Shared by the tests of indexed sources: shards of numbered samples, runs over them, by one rank or by several, and
+// indexes that are loaded without a run.
 #pragma once
 
 #include "../../copying_device.hpp"
@@ -8,6 +9,7 @@
 #include <millrace/io/tar/write/shard_writer.hpp>
 #include <millrace/run/session.hpp>
 #include <millrace/sources/shards.hpp>
+#include <millrace/sync/notice_outlet.hpp>
 
 #include <doctest/doctest.h>
 
@@ -15,6 +17,19 @@
 #include <string>
 #include <utility>
 #include <vector>
+
+/// Loads or builds the indexes of a flow's shards, as its first session does.
+template <class Flow>
+void load_indexes_of(const Flow& flow) {
+  millrace::detail::notice_outlet notices(millrace::quiet);
+  static_cast<void>(
+      flow.source.uses_index({.one_row_per_sample = true, .tolerates_damage = false, .notices = notices}));
+}
+/// The same for a new flow.
+template <class Names>
+void load_indexes(const Names& names, const millrace::shards_options& o = {}) {
+  load_indexes_of(millrace::shards(names, o));
+}
 
 namespace indexed_runs {
 

@@ -1,6 +1,5 @@
 // Runs with a set index: the batches of runs without one, with fewer requests; and errors if it is out of date.
 #include "cellar.hpp"
-#include "loaded_shards.hpp"
 
 #include <millrace/io/cache/cached.hpp>
 #include <millrace/io/index/set/shard_heads.hpp>

@@ -1,6 +1,5 @@
 // Runs over a user's storage equal runs over local files.
 #include "cellar.hpp"
-#include "loaded_shards.hpp"
 
 #include <millrace/io/cache/cached.hpp>
 #include <millrace/lines.hpp>

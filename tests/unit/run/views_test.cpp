@@ -1,23 +1,28 @@
-// Several crops of one image in a row of a batch: arrays of images and of other columns, through a complete run.
+// Rows of several crops, rows with label maps, and views that are used after their batch, through complete runs.
+#include "../../temporary_folder.hpp"
+#include "../image/label_files.hpp"
+#include "../image/slow_pictures.hpp"
+#include "quiet_sessions.hpp"
+
 #include <millrace/image/jpeg/jpeg_encoder.hpp>
 #include <millrace/image/labels/label_map.hpp>
 #include <millrace/image/picture/normalized_picture.hpp>
 #include <millrace/image/picture/padded_picture.hpp>
 #include <millrace/image/picture/picture.hpp>
 #include <millrace/io/tar/write/shard_writer.hpp>
+#include <millrace/millrace.hpp>
 #include <millrace/run/session.hpp>
 #include <millrace/sources/from.hpp>
 #include <millrace/sources/shards.hpp>
 #include <millrace/stages/map.hpp>
 
-#include "../../temporary_folder.hpp"
-#include "../image/label_files.hpp"
-#include "../image/slow_pictures.hpp"
-#include "quiet_sessions.hpp"
-
 #include <doctest/doctest.h>
 
+#include <sys/wait.h>
+#include <unistd.h>
 #include <algorithm>
+#include <cstdlib>
+#include <optional>
 
 namespace mr = millrace;
 
@@ -174,3 +179,174 @@ TEST_CASE("elements of an array have one shape, and another one is an error that
     CHECK_THROWS_WITH_AS(take_all(), doctest::Contains(message.c_str()), mr::data_error);
   }
 }
+
+// An image and its label map through a complete run: files, records, plans, batches; the same for any workers.
+namespace {
+
+struct masked {
+  mr::picture pixels;
+  mr::label_map<> classes;
+  mr::label_map<std::uint16_t> numbers;
+};
+
+masked prepare_masked(const mr::record& r, mr::rng& rng) {
+  const mr::picture p = mr::jpeg(r["jpg"]).random_resized_crop(24, rng).random_flip(rng);
+  return {p, mr::labels(r["pgm"]).apply(p.geometry()), mr::labels<std::uint16_t>(r["npy"]).apply(p.geometry())};
+}
+
+/// 40 images of two gray halves, whose classes are their levels. Numbers are those of columns.
+std::string write_halves(const temporary_folder& folder) {
+  mr::shard_writer shards({.pattern = folder / "halves-%d.tar", .max_samples = 10});
+  for (std::size_t i = 0; i < 40; ++i) {
+    const std::size_t width = 40 + i % 7, height = 30 + i % 5, border = 10 + i % 20;
+    mr::image pixels({height, width, 3});
+    slow::labels classes{.width = width, .height = height}, numbers = classes;
+    for (std::size_t y = 0; y < height; ++y)
+      for (std::size_t x = 0; x < width; ++x) {
+        const std::uint8_t level = x < border ? 40 : 200;
+        for (std::size_t c = 0; c < 3; ++c) pixels(y, x, c) = level;
+        classes.samples.push_back(level);
+        numbers.samples.push_back(static_cast<std::uint16_t>(1'000 * i + x));
+      }
+    shards.write("k" + std::to_string(i), {{"jpg", mr::encode_jpeg(pixels, {.quality = 100})},
+                                           {"pgm", slow::pgm(classes, 8)},
+                                           {"npy", slow::npy(numbers, 16)}});
+  }
+  shards.close();
+  return folder / "halves-{0..3}.tar";
+}
+
+}  // namespace
+
+TEST_CASE("images and their label maps stay together, and are the same for any workers") {
+  const temporary_folder folder;
+  const std::string pattern = write_halves(folder);
+  std::vector<std::uint16_t> expected;
+  for (const int threads : {0, 1, 4}) {
+    std::vector<std::uint16_t> values;
+    std::size_t compared = 0, flipped = 0;
+    mr::session run{mr::shards(pattern, {.seed = 3, .index = mr::index::off}) | mr::map(prepare_masked) |
+                        mr::batch<&masked::pixels, &masked::classes, &masked::numbers>({.size = 8}),
+                    quiet(threads, 2)};
+    for (auto& b : run) {
+      const auto [pixels, classes, numbers] = b.columns();
+      CHECK(classes.shape == std::array<std::size_t, 3>{8, 24, 24});
+      CHECK(numbers.shape == std::array<std::size_t, 3>{8, 24, 24});
+      for (std::size_t i = 0; i < b.size(); ++i) {
+        flipped += numbers(i, 0, 0) > numbers(i, 0, 23);
+        for (std::size_t y = 0; y < 24; ++y)
+          for (std::size_t x = 0; x < 24; ++x) {
+            // Next to the boundary pixels are blends of both halves.
+            if (x < 2 || x > 21 || classes(i, y, x - 2) != classes(i, y, x + 2)) continue;
+            REQUIRE(std::abs(pixels(i, y, x, 1) - classes(i, y, x)) <= 2);
+            ++compared;
+          }
+      }
+      const auto all = numbers.span();
+      values.insert(values.end(), all.begin(), all.end());
+      for (const auto label : classes.span()) values.push_back(label);
+    }
+    CHECK(values.size() == 80 * 2 * 24 * 24);
+    CHECK(compared > 20'000);
+    CHECK(flipped > 20);
+    CHECK(flipped < 60);
+    if (expected.empty()) expected = values;
+    CHECK(values == expected);
+  }
+}
+
+TEST_CASE("a map of another size than its image is an error with the sample's shard, key and position") {
+  const temporary_folder folder;
+  mr::shard_writer shards({.pattern = folder / "bad-%d.tar"});
+  for (std::size_t i = 0; i < 8; ++i)
+    shards.write("k" + std::to_string(i),
+                 {{"jpg", mr::encode_jpeg(mr::image({20, 30, 3}))},
+                  {"pgm", slow::pgm(slow::labels::of_numbers(30, i == 5 ? 21 : 20), 8)},
+                  {"npy", slow::npy(slow::labels::of_numbers(30, 20), 16)}});
+  shards.close();
+  for (const int threads : {0, 3}) {
+    mr::session run{mr::shards(folder / "bad-0.tar", {.index = mr::index::off}) | mr::map(prepare_masked) |
+                        mr::batch<&masked::classes>({.size = 2}),
+                    quiet(threads)};
+    std::size_t batches = 0;
+    try {
+      for (auto& b : run) batches += b.size() > 0;
+      FAIL("no error");
+    } catch (const mr::data_error& e) {
+      CHECK(e.where().shard == folder / "bad-0.tar");
+      CHECK(e.where().key == "k5");
+      CHECK(e.where().position == 5);
+      CHECK(e.message().find("the field 'pgm' is a label map of the wrong size: got "
+                             "30 x 21 pixels, expected 30 x 20 pixels") == 0);
+    }
+    CHECK(batches == 2);
+  }
+}
+
+// Views and keys that are used after their batch: AddressSanitizer reports them.
+#if defined(__has_feature)
+#define MILLRACE_TEST_HAS_FEATURE(x) __has_feature(x)
+#else
+#define MILLRACE_TEST_HAS_FEATURE(x) 0
+#endif
+#if defined(__SANITIZE_ADDRESS__) || MILLRACE_TEST_HAS_FEATURE(address_sanitizer)
+
+namespace {
+
+struct row {
+  std::int32_t n;
+};
+
+auto flow() {
+  return mr::from(numbers(64)) | mr::map([](int n) { return row{n}; }) | mr::batch<&row::n>({.size = 8}) |
+         mr::prefetch({.batches = 2});
+}
+
+/// Returns whether a child that runs `act` is ended by AddressSanitizer.
+template <class Act>
+bool is_reported(const Act& act) {
+  const pid_t child = fork();
+  if (child == 0) {
+    static_cast<void>(std::freopen("/dev/null", "w", stderr));
+    act();
+    _exit(0);
+  }
+  int status = 0;
+  REQUIRE(waitpid(child, &status, 0) == child);
+  return !WIFEXITED(status) || WEXITSTATUS(status) != 0;
+}
+
+}  // namespace
+
+TEST_CASE("AddressSanitizer reports a view that is used after its batch, but not the later batches") {
+  for (const int threads : {0, 1}) {
+    mr::session run{flow(), quiet(threads)};
+    auto b = run.next();
+    const auto view = b.get<&row::n>();
+    CHECK(view[7] == 7);
+    CHECK_FALSE(is_reported([&] { static_cast<void>(*const_cast<const volatile std::int32_t*>(view.data)); }));
+    auto second = run.next();
+    run.next().release();   // all following batches use the third slot
+    while (run.next()) {
+    }
+    CHECK(view[7] == 7);   // the lease owns its slot
+    b.release();
+    CHECK(is_reported([&] { static_cast<void>(*const_cast<const volatile std::int32_t*>(view.data)); }));
+    CHECK(is_reported([&] { static_cast<void>(*const_cast<const volatile std::int32_t*>(view.data + 7)); }));
+    CHECK(second.get<&row::n>()[0] == 8);
+  }
+}
+
+TEST_CASE("slots are usable again after their session, and a lease outlives it") {
+  for (int round = 0; round < 3; ++round) {
+    std::optional<decltype(mr::session{flow()})::batch> lease;
+    {
+      mr::session run{flow(), quiet(1)};
+      lease = run.next();
+      for (auto& b : run) CHECK(b.get<&row::n>()[0] % 8 == 0);
+    }
+    CHECK(lease->get<&row::n>()[3] == 3);
+  }
+}
+
+#endif

@@ -1,8 +1,8 @@
 // Ragged columns and length buckets in runs: every sample once and complete, within the budget, with any number of
 // threads and on any device; resumed after any batch the rest is the same as without the interruption.
 #include "../../copying_device.hpp"
+#include "../../eventually.hpp"
 #include "../read/run/replay_flows.hpp"
-#include "../run/stall_watchdog.hpp"
 
 #include <millrace/base/digest.hpp>
 #include <millrace/item/tensor/ragged.hpp>

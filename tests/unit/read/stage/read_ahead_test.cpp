@@ -2,7 +2,6 @@
 #include "../../../eventually.hpp"
 #include "../run/replay_flows.hpp"
 #include "../../tune/restless_concurrency.hpp"
-#include "../../run/stall_watchdog.hpp"
 
 #include <millrace/run/session.hpp>
 #include <millrace/sources/from.hpp>

@@ -1,6 +1,5 @@
 // The threads of a read stage: wake-ups and shutdown.
 #include "../../../eventually.hpp"
-#include "../../run/stall_watchdog.hpp"
 #include "lane_flows.hpp"
 #include "scripted_source.hpp"
 

@@ -1,4 +1,4 @@
-#include "../../run/stall_watchdog.hpp"
+#include "../../../eventually.hpp"
 
 #include <millrace/base/clock.hpp>
 #include <millrace/measure/values/process_statistics.hpp>

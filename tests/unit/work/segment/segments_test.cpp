@@ -1,7 +1,7 @@
 #include "../../../copying_device.hpp"
+#include "../../../eventually.hpp"
 #include "../../io/tar_bytes.hpp"
 #include "../../run/quiet_sessions.hpp"
-#include "../../run/stall_watchdog.hpp"
 
 #include <millrace/run/session.hpp>
 #include <millrace/sources/from.hpp>
