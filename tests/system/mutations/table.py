@@ -26,7 +26,7 @@ MUTATIONS = (
     mutation("transcode: pairs precede symbols although their weights are greater", "examples/transcode/package_merge",
              "pair == pairs || (symbol < symbols && weights[lightest[symbol]] <= weight_of_pair());",
              "pair == pairs || (symbol < symbols && weights[lightest[symbol]] >= weight_of_pair());",
-             "examples/transcode/package_merge_test.cpp"),
+             "examples/transcode/jpeg_codes_test.cpp"),
     mutation("transcode: a shared code has a word of all ones", "examples/transcode/jpeg_codes",
              "weights.push_back(0);", "weights.push_back(1);", "examples/transcode/jpeg_codes_test.cpp"),
     mutation("transcode: differences continue across a restart", "examples/transcode/jpeg_symbols",
