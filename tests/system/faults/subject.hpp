@@ -82,9 +82,7 @@ struct stage {
   void (*run)(const places& at, delivered& to);
 };
 
-/// subject_data.cpp: the input of all stages.
-void make_data(const std::string& folder);
-/// subject_flows.cpp and subject_text.cpp: from the source to the batch.
+/// subject_flows.cpp: from the source to the batch.
 std::span<const stage> flow_stages();
 std::span<const stage> text_stages();
 /// subject_files.cpp: the stages that write files.

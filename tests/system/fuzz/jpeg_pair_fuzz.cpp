@@ -15,8 +15,7 @@
 #include "../../unit/image/slow_planes.hpp"
 #include "fuzz_input.hpp"
 #include "jpeg_mutator.hpp"
-#include "jpeg_pair_statistics.hpp"
-#include "plain_libjpeg.hpp"
+#include "jpeg_pair.hpp"
 
 #include <cstdio>
 #include <cstdlib>

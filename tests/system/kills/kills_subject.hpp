@@ -29,9 +29,8 @@ struct kind {
   bool cleans;
 };
 
-/// kills_files.cpp: shards, notes, indexes, checksums, set indexes, sessions, reports.
+/// kills_files.cpp: shards, notes, indexes, checksums, set indexes, sessions, reports; blocks of a cache.
 std::span<const kind> file_kinds();
-/// kills_cache.cpp: blocks of a cache.
 std::span<const kind> cache_kinds();
 /// kills_lines.cpp: append-only files.
 std::span<const kind> line_kinds();

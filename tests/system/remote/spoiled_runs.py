@@ -24,8 +24,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2]))
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
-from bad_front import bad_front
-from bad_server import bad_server
+from bad_server import bad_front, bad_server
 from checks import Report
 from stores import Unavailable, built, missing_header, moto, rclone
 from web import Subject, nginx, write_shards

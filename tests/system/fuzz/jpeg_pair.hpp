@@ -1,10 +1,11 @@
-// Decodes a full image with libjpeg as in its manual: the result for any bytes, and the number of warnings.
+// Used by jpeg_pair_fuzz.cpp: libjpeg as in its manual, and the counters that are printed at the end.
 #pragma once
 
 #include <millrace/item/tensor/tensor.hpp>
 
 #include <cstddef>
 #include <cstdint>
+#include <cstdio>
 #include <span>
 
 #include "../../unit/image/jpeg/libjpeg/escaping_decompressor.hpp"
@@ -13,6 +14,7 @@ namespace slow {
 
 namespace mr = millrace;
 
+/// Decodes a full image: the result for any bytes, and the number of warnings.
 class plain_libjpeg : escaping_decompressor {
  public:
   bool error = false;
@@ -53,5 +55,27 @@ class plain_libjpeg : escaping_decompressor {
     return true;
   }
 };
+
+/// Numbers of files on each path.
+struct pair_statistics {
+  std::uint64_t files = 0, decoded = 0, progressive = 0, refused_unwarned = 0, pictures = 0, errors = 0, accepted = 0;
+  std::uint64_t by_entries = 0, by_wrong_entries = 0, by_markers = 0;
+
+  void print() const {
+    std::printf("%llu files: the built-in decoder decoded %llu, %llu of them progressive, and left %llu to libjpeg "
+                "without a warning; %llu images, %llu errors, %llu accepted though damaged, "
+                "%llu by entries, %llu by wrong ones, %llu by restart markers\n",
+                static_cast<unsigned long long>(files), static_cast<unsigned long long>(decoded),
+                static_cast<unsigned long long>(progressive), static_cast<unsigned long long>(refused_unwarned),
+                static_cast<unsigned long long>(pictures), static_cast<unsigned long long>(errors),
+                static_cast<unsigned long long>(accepted), static_cast<unsigned long long>(by_entries),
+                static_cast<unsigned long long>(by_wrong_entries), static_cast<unsigned long long>(by_markers));
+  }
+};
+
+inline pair_statistics& counters() {
+  static pair_statistics s;
+  return s;
+}
 
 }  // namespace slow
