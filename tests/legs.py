@@ -62,13 +62,10 @@ def lint(leg):
     leg.run_check("contract/lint/lint.py")
     leg.run_check("contract/lint/boundary_test.py")
     leg.run_check("contract/lint/boundary.py")
-    leg.run_check("contract/lint/prose_test.py")
     leg.run_check("contract/lint/prose.py")
     leg.run_check("contract/lint/words_test.py")
     leg.run_check("contract/lint/words.py")
-    leg.run_check("contract/lint/format_test.py")
     leg.run_check("contract/lint/format.py")
-    leg.run_check("contract/lint/hints_test.py")
     leg.run_check("contract/lint/hints.py")
     for script in ROOT / "tests/system/mutations/mutations.py", ROOT / "tests/cuda/planted/planted.py":
         leg.count(f"{script.name} --texts", leg.run(script.name, [sys.executable, script, "--texts"], may_fail=True))
@@ -170,7 +167,6 @@ def header_only(leg):
 def bare(leg):
     """the README's first command and the installation in an empty Debian 12 and 13; a leg with a broken program"""
     leg.run_check("system/leg_test.py")
-    leg.run_check("system/setup_test.py")
     for suite in ("bookworm", "trixie"):
         what = f"the quickstart in an empty Debian, {suite}"
         if os.environ.get("MILLRACE_BARE"):

@@ -4,6 +4,9 @@
 #
 # A project of three programs replaces ours: one builds, one lacks its library, and one compiled before but no longer
 # does, so that an outdated program exists.
+#
+# The messages of .ci/setup.sh if it cannot install packages: the test replaces the commands that it calls.
+import os
 import pathlib
 import shutil
 import subprocess
@@ -46,6 +49,35 @@ int main() {
   return 1;
 }
 """
+NOT_INSTALLED = "exit 1"
+
+
+def outcome_of(**commands):
+    """Status and output of install_packages with these commands, without a terminal."""
+    with tempfile.TemporaryDirectory() as folder:
+        for name, text in commands.items():
+            command = pathlib.Path(folder) / name
+            command.write_text(f"#!/bin/sh\n{text}\n")
+            command.chmod(0o755)
+        done = subprocess.run(["sh", "-c", '. "$1/.ci/setup.sh"; sleep() { :; }; install_packages build', "sh", ROOT],
+                              stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                              env=os.environ | {"PATH": f"{folder}:{os.environ['PATH']}"})
+    return done.returncode, done.stdout
+
+
+def expect_refusal(report, name, outcome, words, without):
+    status, text = outcome
+    good = status != 0 and all(word in text for word in words) and not any(word in text for word in without)
+    report.add(name, None if good else f"exit status {status}: {text}")
+
+
+def check_setup(report):
+    user = {"id": "echo 1000", "dpkg-query": NOT_INSTALLED, "apt-get": "exit 100"}
+    expect_refusal(report, "the message names a sudo that needs a password, and no mirror",
+                   outcome_of(**user, sudo='echo "sudo: a password is required" >&2; exit 1'),
+                   ["sudo needs a password", "apt-get install g++"], ["mirror", "one more attempt"])
+    expect_refusal(report, "a working sudo is used, and the message names a failing mirror", outcome_of(
+        **user, sudo='[ "$1" != -n ] || shift; exec "$@"'), ["package mirror"], ["password"])
 
 
 def main():
@@ -86,6 +118,7 @@ def main():
         expect("after the repair, all run again", leg_of(), "counts 4 0 0", without=["FAILED unit"])
         expect("a failed assertion is printed with its test case", leg_of(was_good=FAILS), "TEST CASE:  one is two",
                "x_test.cpp:9: ERROR: CHECK( 1 == 2 ) is NOT correct!", "values: CHECK( 1 == 2 )", "counts 3 1 0")
+    check_setup(report)
     return report.close()
 
 

@@ -1,4 +1,5 @@
-# Each rule of lint.py detects the violation planted for it, and accepts the same tree without it.
+# Each rule of lint.py detects the violation planted for it, and accepts the same tree without it. format.py detects a
+# file that clang-format would change, and hints.py missing names in strings.
 #
 #   python3 tests/contract/lint/lint_test.py
 import pathlib
@@ -8,6 +9,8 @@ import tempfile
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2]))
 from checks import Report
+import format
+import hints
 from lint import RULES
 from tree import Tree
 
@@ -150,6 +153,21 @@ PLANTS = {
                 {"include/millrace/base/version.hpp": VERSION.replace("v1_2", "v1_1")}],
 }
 
+FORMATTED = "int f(int a) { return a; }\n"
+UNFORMATTED = "int f( int a ) {return a;}\n"
+HINT_OPTIONS = """struct batch_options {
+  std::size_t size = 1;   ///< rows
+  bool drop_last{true}, keys = false;
+};
+"""
+HINTS = [("a header", '"Include millrace/shards.hpp"', '"Include millrace/shard.hpp"'),
+         ("a program", '"Run examples/inspect"', '"Run examples/inspector"'),
+         ("a flag", '"by inspect --keys"', '"by inspect --names"'),
+         ("a flag over two lines", '"by examples/inspect "\n    "--keys"', '"by examples/inspect "\n    "--names"'),
+         ("an option", '"raise batch_options::size"', '"raise batch_options::rows"'),
+         ("a second member of a line", '"set batch_options::keys"', '"set batch_options::key"'),
+         ("a member of a call", '"use batch({.drop_last = false})"', '"use batch({.drop = false})"')]
+
 
 def findings(files):
     """The problems that each rule reports in a tree of these files."""
@@ -160,6 +178,43 @@ def findings(files):
             target.write_text(text)
         tree = Tree(folder)
         return {name: [str(problem) for problem in rule(tree)] for name, rule in RULES.items()}
+
+
+def hint_problems(string):
+    with tempfile.TemporaryDirectory() as folder:
+        root = pathlib.Path(folder)
+        (root / "include/millrace").mkdir(parents=True)
+        (root / "examples").mkdir()
+        (root / "include/millrace/shards.hpp").write_text(HINT_OPTIONS)
+        (root / "include/millrace/a.inl").write_text(f"// not \"millrace/none.hpp\"\nfail({string});\n")
+        (root / "examples/inspect.cpp").write_text('args.flag("--keys");\n')
+        return [problem for _, problem in hints.problems(root)]
+
+
+def check_format(report):
+    name = format.formatter()
+    if name is None:
+        return report.skip("format", "clang-format is not installed")
+    with tempfile.TemporaryDirectory() as folder:
+        path = pathlib.Path(folder) / "include/a.hpp"
+        path.parent.mkdir()
+        path.write_text(FORMATTED)
+        listed = format.sources(pathlib.Path(folder))
+        report.add("the sources of a tree", None if listed == [path] else f"got {listed}")
+        problem = format.problem_of(name, path)
+        report.add("a formatted file", problem)
+        path.write_text(UNFORMATTED)
+        problem = format.problem_of(name, path)
+        detected = problem and "-int f( int a )" in problem and "+int f(int a)" in problem
+        report.add("a file with other spaces", None if detected else f"got {problem}")
+
+
+def check_hints(report):
+    for name, right, wrong in HINTS:
+        problems = hint_problems(right)
+        report.add(f"{name} that exists", None if problems and not any(problems) else f"got {problems}")
+        problems = hint_problems(wrong)
+        report.add(f"{name} that does not", None if any(problems) else f"got {problems}")
 
 
 def main():
@@ -173,6 +228,8 @@ def main():
         if name not in PLANTS:
             problems.append("nothing is planted for it")
         report.add(f"rule {name} detects its violation", "\n".join(problems))
+    check_format(report)
+    check_hints(report)
     return report.close()
 
 

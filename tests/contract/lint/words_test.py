@@ -1,3 +1,4 @@
+# Each rule of prose.py detects the violation planted for it, and accepts the same text without it.
 # Each row of words.py finds its words where they are prose, and nothing in code; names that are participles are found.
 # same_code.py reports changed code, and accepts changed names, comments and messages.
 #
@@ -9,9 +10,27 @@ import tempfile
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2]))
 from checks import Report
+from prose import ALLOWED, Prose
 from same_code import compare
 from words import ROWS, Words
 
+CLEAN_PROSE = '''// Reads a shard. It returns the records in order. See error.hpp.
+//
+//   whoever colour That Of What   // an example is no sentence
+#pragma once
+
+/// Returns the number of samples. `Of` is a name here.
+inline int samples() { throw "is not a valid integer"; }   // the rank waits for no other
+'''
+PROSE_PLANTS = {
+    "openings": ["// Of the samples, the first.", "// Waits. That is long.",
+                 "/// Who waits."],
+    "whoever": ["// The lock is for whoever reads."],
+    "long_sentences": ["// The reader " + "reads and " * 15 + "ends."],
+    "retired_words": ["inline int seats();", "// runs dry", "int lane_plan = 1;"],
+    "is_no": ['inline const char* const text = "this is no integer";'],
+    "british": ["// The colour of a neighbour."],
+}
 PLANTS = {
     "behind": "the entry behind it", "beside": "beside the shard", "tell": "it tells the user", "what": "what was read",
     "lie_stand": "where the index lies", "whole": "the whole file", "go_on": "the run goes on",
@@ -38,8 +57,27 @@ def words_in(name, text):
     return Words(folder.name)
 
 
+def prose_findings(text):
+    with tempfile.TemporaryDirectory() as folder:
+        header = pathlib.Path(folder, "include/millrace/base/one.hpp")
+        header.parent.mkdir(parents=True)
+        header.write_text(text)
+        prose = Prose(folder)
+        return {rule: getattr(prose, rule)() for rule in ALLOWED}
+
+
+def check_prose(report):
+    clean = prose_findings(CLEAN_PROSE)
+    for rule in ALLOWED:
+        problems = [f"found in a text that keeps it: {clean[rule]}"] if clean[rule] else []
+        problems += [f"not found: {plant}" for plant in PROSE_PLANTS[rule]
+                     if not prose_findings(CLEAN_PROSE + plant + "\n")[rule]]
+        report.add(f"prose {rule} detects its violation", "\n".join(problems))
+
+
 def main():
     report = Report()
+    check_prose(report)
     for row, plant in PLANTS.items():
         places = {"one.hpp": f"// A comment: {plant}.\n", "two.hpp": f'f("a message: {plant}");\n',
                   "three.md": f"A paragraph: {plant}.\n", "four.py": f"# A comment: {plant}.\n"}
