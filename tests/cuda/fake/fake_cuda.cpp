@@ -1,6 +1,5 @@
 // The fake runtime as one file, which compiles in a third of the time.
 #include "capture.cpp"
-#include "contexts.cpp"
 #include "copies.cpp"
 #include "devices.cpp"
 #include "errors.cpp"

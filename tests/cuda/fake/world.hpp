@@ -164,7 +164,7 @@ class world {
   stream_pointer make_stream(bool blocking, bool legacy);
   event* find_event(cudaEvent_t handle);
 
-  // contexts.cpp
+  // devices.cpp
   /// Returns the primary context of the device, which now exists.
   const context* primary_context(int device);
   const context* make_context(int device);
