@@ -23,8 +23,9 @@ UNITS_IN_TURN = ("adapt_remote_store deliver_cuda examples image_png io_cache re
                  "adapt_remote_transfer cuda_contract fake_cuda gpu_rows image image_jpeg order read read_stage "
                  "run_damage sources".split())
 # Half of them are due at each commit.
-EXAMPLES_OF_ONE_TEST = {"audio": ["make_tones", "train_audio"], "evaluate": ["evaluate"],
-                        "masks": ["train_segmentation", "train_views"], "text": ["tokenize_shards", "train_text"],
+EXAMPLES_OF_ONE_TEST = {"evaluate": ["evaluate"],
+                        "training": ["make_tones", "train_audio", "train_segmentation", "train_views",
+                                     "tokenize_shards", "train_text"],
                         "opencv_pictures": ["opencv_pictures"], "torch_trainer": ["torch_trainer"],
                         "dlib_trainer": ["dlib_trainer"]}
 
