@@ -169,7 +169,7 @@ namespace detail {
 
 /// The same as located_exception(where()), but also works if memory for the location is exhausted.
 template <class Where>
-std::exception_ptr located_by(const Where& where) noexcept {
+MILLRACE_RARE std::exception_ptr located_by(const Where& where) noexcept {
   const std::exception_ptr original = std::current_exception();
   try {
     return located_exception(where());

@@ -32,7 +32,7 @@ std::string times_as_fast(double ratio);
 
 /// Formats a number in the largest unit in which its value is at least 1.
 template <std::size_t n>
-std::string in_units(double value, const std::array<const char*, n>& units, double step) {
+MILLRACE_RARE std::string in_units(double value, const std::array<const char*, n>& units, double step) {
   std::size_t i = 0;
   for (; i + 1 < n && value >= 0.9995 * step; ++i) value /= step;
   return three_digits(value) + " " + units[i];

@@ -14,6 +14,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
@@ -26,6 +27,10 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 //
 // The functions check eight bytes at a time, so that the check of ASCII text is fast. Errors: none. Threads: the
 // functions are pure; any thread may call them.
+
+/// Sorts `names` from index `first` on. All lists of names share this function, because std::sort of strings is 7 KB of
+/// code.
+void sort_names(std::vector<std::string>& names, std::size_t first = 0);
 
 /// Returns the length in bytes of the sequence in `word`, or 0 if the sequence is malformed. The first byte of the
 /// sequence is the lowest byte of `word`.

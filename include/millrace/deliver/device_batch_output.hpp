@@ -42,7 +42,7 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 class device_gaps {
  public:
   /// Creates `max_under_way` pairs of events. Without a device clock for this stream, nothing is measured.
-  void allocate(std::shared_ptr<device_backend> backend, stream_view stream, std::size_t max_under_way) {
+  MILLRACE_RARE void allocate(std::shared_ptr<device_backend> backend, stream_view stream, std::size_t max_under_way) {
     backend_ = std::move(backend);
     for (std::size_t i = 0; i < max_under_way; ++i) {
       pair p{backend_->make_timed_event(stream), backend_->make_timed_event(stream)};

@@ -70,7 +70,7 @@ MILLRACE_RARE void delete_object(void* object) noexcept {
 /// Like std::make_shared, but with one more allocation and a third of its compile time: all types share one type of
 /// control block. T must not derive from std::enable_shared_from_this.
 template <class T, class... Args>
-std::shared_ptr<T> make_shared_object(Args&&... args) {
+MILLRACE_RARE std::shared_ptr<T> make_shared_object(Args&&... args) {
   T* const object = new T(std::forward<Args>(args)...);
   return std::shared_ptr<T>(std::shared_ptr<void>(static_cast<void*>(object), &delete_object<T>), object);
 }

@@ -100,7 +100,7 @@ class engine final : public batch_engine<Batch> {
  public:
   engine(Flow flow, const session_options& options) : engine(std::move(flow), facts_of(flow), options) {}
 
-  ~engine() override {
+  MILLRACE_RARE ~engine() override {
     core_.wait_for_calls();
     base::current_.release();
     core_.shut_down();

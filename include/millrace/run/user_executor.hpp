@@ -40,7 +40,7 @@ class user_executor final : public worker_executor {
     std::function<void()> failed{};          ///< called when error() is set
   };
   explicit user_executor(options o);
-  ~user_executor() override { release_threads(); }
+  MILLRACE_RARE ~user_executor() override { release_threads(); }
 
   /// Returns true, because the stages of a session share the tasks.
   bool shared() const noexcept override { return true; }

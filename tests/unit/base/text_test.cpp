@@ -2,6 +2,7 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <random>
 #include <string>
 #include <vector>
@@ -77,4 +78,19 @@ TEST_CASE("invalid UTF-8 becomes U+FFFD byte by byte, and the rest stays") {
   CHECK(clean("a\xc3") == "a" + bad);
   CHECK(clean("\xe2\x82" "b\xff\xc3\xa9") == bad + bad + "b" + bad + "\xc3\xa9");
   CHECK(clean(std::string("nul\0\x80", 5)) == std::string("nul\0", 4) + bad);
+}
+
+TEST_CASE("sort_names() sorts like std::sort, from an index on") {
+  std::mt19937 random(7);
+  for (std::size_t count : {0U, 1U, 2U, 7U, 300U}) {
+    std::vector<std::string> names(count);
+    for (std::string& name : names)
+      for (auto size = random() % 20; size > 0; --size) name.push_back(static_cast<char>("ab\x80\xff"[random() % 4]));
+    for (std::size_t first : {std::size_t{0}, count / 2, count}) {
+      auto expected = names, sorted = names;
+      std::sort(expected.begin() + static_cast<std::ptrdiff_t>(first), expected.end());
+      millrace::detail::sort_names(sorted, first);
+      CHECK(sorted == expected);
+    }
+  }
 }

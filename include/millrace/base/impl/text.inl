@@ -5,11 +5,24 @@
 
 #include <bit>
 #include <charconv>
+#include <cstdlib>
 #include <cstring>
 #include <system_error>
 #include <utility>
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
+
+MILLRACE_RARE void sort_names(std::vector<std::string>& names, std::size_t first) {
+  std::vector<std::string*> order;
+  for (std::size_t i = first; i < names.size(); ++i) order.push_back(&names[i]);
+  if (order.empty()) return;
+  std::qsort(order.data(), order.size(), sizeof order[0], [](const void* a, const void* b) {
+    return (*static_cast<std::string* const*>(a))->compare(**static_cast<std::string* const*>(b));
+  });
+  std::vector<std::string> sorted(order.size());
+  for (std::size_t i = 0; i < order.size(); ++i) sorted[i].swap(*order[i]);
+  for (std::size_t i = 0; i < order.size(); ++i) names[first + i].swap(sorted[i]);
+}
 
 MILLRACE_INLINE std::size_t utf8_prefix_bytes(std::string_view text) noexcept {
   static_assert(std::endian::native == std::endian::little);
@@ -42,7 +55,7 @@ MILLRACE_INLINE std::size_t utf8_prefix_bytes(std::string_view text) noexcept {
   }
 }
 
-MILLRACE_INLINE void clean_utf8(std::string& text) {
+MILLRACE_RARE void clean_utf8(std::string& text) {
   std::size_t good = utf8_prefix_bytes(text);
   if (good == text.size()) return;
   std::string clean;

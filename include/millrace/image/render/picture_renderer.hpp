@@ -205,6 +205,11 @@ struct render_counts {
 
 class picture_renderer {
  public:
+  MILLRACE_RARE picture_renderer() = default;
+  MILLRACE_RARE ~picture_renderer() = default;
+  picture_renderer(const picture_renderer&) = delete;
+  picture_renderer& operator=(const picture_renderer&) = delete;
+
   void render(std::span<const picture_job> jobs, scratch& s) {
     outcomes_.assign(jobs.size(), {});
     const jpeg_counts before = libjpeg_.counts();

@@ -40,8 +40,7 @@ MILLRACE_INLINE std::uint64_t lane_jitter::gather(std::uint64_t ordinal, std::ve
   return end;
 }
 
-MILLRACE_INLINE lane_walk::lane_walk(const lane_jitter& order, std::uint64_t ordinal)
-    : order_(order), ordinal_(ordinal) {
+MILLRACE_RARE lane_walk::lane_walk(const lane_jitter& order, std::uint64_t ordinal) : order_(order), ordinal_(ordinal) {
   if (!order_.moves() || ordinal_ >= order_.settings().length) return;
   std::vector<lane_jitter::entry> around;
   const std::uint64_t arrived = order_.gather(ordinal_, around);

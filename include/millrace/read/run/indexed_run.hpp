@@ -63,6 +63,7 @@ class indexed_run final : public planned_run {
   using source_type = indexed_source<Data, plan_type>;
 
   indexed_run(std::shared_ptr<Data> data, const options& o);
+  MILLRACE_RARE ~indexed_run() override = default;
 
   /// Returns the data set.
   const std::shared_ptr<Data>& data() const noexcept { return data_; }

@@ -227,7 +227,7 @@ MILLRACE_INLINE std::uint64_t indexed_run<Data>::total_samples(const Data& data)
 }
 
 template <class Data>
-MILLRACE_INLINE std::uint64_t indexed_run<Data>::samples_at_once(const options& o, const Data& data) {
+MILLRACE_RARE std::uint64_t indexed_run<Data>::samples_at_once(const options& o, const Data& data) {
   const std::uint64_t mean_bytes = data.size_bytes() / std::max<std::uint64_t>(1, total_samples(data));
   return std::clamp<std::uint64_t>(o.bytes_at_once / std::max<std::uint64_t>(1, mean_bytes), 16, 4096);
 }

@@ -69,6 +69,7 @@ class replayed_run final : public planned_run {
   using options = replayed_run_options;
 
   explicit replayed_run(const options& o);
+  MILLRACE_RARE ~replayed_run() override = default;
 
   /// Returns the size of this rank's part of the shuffle window, in samples.
   std::size_t window() const noexcept override { return options_.order.window / options_.world.size; }

@@ -121,6 +121,7 @@ class interleaved_read_stage final : public read_stage_base<Source> {
   static constexpr std::uint64_t max_equal_empty_passes = 2;
 
   interleaved_read_stage(const Source& source, options o, sample_sink<item>& next);
+  MILLRACE_RARE ~interleaved_read_stage() override = default;
 
   void count_into(event_counts& counts) noexcept override;
 

@@ -104,6 +104,8 @@ class read_stage_base : public read_stage, public space_listener {
  public:
   using item = typename Source::item;
 
+  MILLRACE_RARE ~read_stage_base() override = default;
+
   std::uint64_t bytes_read() const noexcept override { return bytes_read_.load(std::memory_order_relaxed); }
   std::uint64_t samples_read() const noexcept override { return samples_read_.load(std::memory_order_relaxed); }
   std::uint64_t busy_ns() const noexcept override { return busy_ns_.load(std::memory_order_relaxed); }

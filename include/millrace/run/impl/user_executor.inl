@@ -11,7 +11,7 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-MILLRACE_INLINE user_executor::user_executor(options o) : owned_(o.to), queue_(std::make_shared<queue>(std::move(o))) {
+MILLRACE_RARE user_executor::user_executor(options o) : owned_(o.to), queue_(std::make_shared<queue>(std::move(o))) {
   add_stage();   // represents the user's other work, so that workers do not sleep
 }
 
@@ -109,9 +109,9 @@ MILLRACE_RARE std::string user_executor::queue::waits() const {
   return "executor: " + std::to_string(not_begun_) + " of " + std::to_string(tasks_) + " tasks have not begun";
 }
 
-MILLRACE_INLINE owner<worker_executor> new_worker_executor(const session_options& o, unsigned workers,
-                                                           const std::vector<unsigned>& cores,
-                                                           std::function<void()> failed) {
+MILLRACE_RARE owner<worker_executor> new_worker_executor(const session_options& o, unsigned workers,
+                                                         const std::vector<unsigned>& cores,
+                                                         std::function<void()> failed) {
   if (workers == 0) return nullptr;
   if (!o.executor)
     return new_arena_executor({.workers = workers, .cores = cores, .shared_cores = shared_cores(o, cores)});

@@ -4,6 +4,7 @@
 #include <millrace/sources/files.hpp>
 
 #include <millrace/base/error.hpp>
+#include <millrace/base/text.hpp>
 #include <millrace/sources/list/brace_expansion.hpp>
 #include <millrace/sources/list/path_glob.hpp>
 #include <millrace/sources/list/shard_list.hpp>
@@ -80,7 +81,7 @@ MILLRACE_INLINE std::vector<std::string> classes_of(const named_files& files) {
     const std::string_view folder = key.substr(0, std::min(key.find('/'), key.size()));
     if (folder.size() < key.size() && (all.empty() || all.back() != folder)) all.emplace_back(folder);
   }
-  std::sort(all.begin(), all.end());
+  detail::sort_names(all);
   all.erase(std::unique(all.begin(), all.end()), all.end());
   return all;
 }

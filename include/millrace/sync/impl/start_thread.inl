@@ -19,8 +19,8 @@ MILLRACE_RARE std::thread start_thread(std::function<void()> body) {
   }
 }
 
-MILLRACE_INLINE void start_threads(std::vector<std::thread>& all, std::size_t count,
-                                   const std::function<void(std::size_t)>& body) {
+MILLRACE_RARE void start_threads(std::vector<std::thread>& all, std::size_t count,
+                                 const std::function<void(std::size_t)>& body) {
   all.reserve(all.size() + count);
   for (std::size_t i = 0; i < count; ++i) all.push_back(start_thread([body, i] { body(i); }));
 }

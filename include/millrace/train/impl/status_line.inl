@@ -97,7 +97,7 @@ MILLRACE_INLINE bool status_line::has(std::string_view name) const {
   return std::any_of(latest_.begin(), latest_.end(), [&](const quantity& q) { return q.name == name; });
 }
 
-MILLRACE_INLINE void status_line::remove_cells(std::size_t space) {
+MILLRACE_RARE void status_line::remove_cells(std::size_t space) {
   const auto width = [&] {
     std::size_t sum = 0;
     for (const cell& c : cells_) sum += (sum > 0 ? 2 : 0) + c.label.size() + 1 + c.value.size();

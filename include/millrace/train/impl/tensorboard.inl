@@ -36,7 +36,7 @@ MILLRACE_INLINE void protobuf_message::add_bytes(std::uint32_t field, std::strin
   bytes_ += bytes;
 }
 
-MILLRACE_INLINE void protobuf_message::little_endian(std::uint64_t value, int bytes) {
+MILLRACE_RARE void protobuf_message::little_endian(std::uint64_t value, int bytes) {
   for (int i = 0; i < bytes; ++i) bytes_ += static_cast<char>(value >> (8 * i) & 255);
 }
 

@@ -64,6 +64,7 @@ class dispatcher final : public worker_task, public ticket_gate, public std::ena
 
   /// `work` must exist until join() has returned.
   dispatcher(dispatcher_work& work, options o);
+  MILLRACE_RARE ~dispatcher() override = default;
 
   /// Sets the executor that runs the workers. Without an executor, only advance() runs claims.
   void attach(worker_executor* e) noexcept;

@@ -49,7 +49,8 @@ class ticket_input final : public sample_sink<T> {
     stage_passages* passages = nullptr;   ///< counts of the previous stages; may be null
   };
 
-  explicit ticket_input(options o) : options_(o), ring_(o.capacity), batch_end_(o.group) {}
+  MILLRACE_RARE explicit ticket_input(options o) : options_(o), ring_(o.capacity), batch_end_(o.group) {}
+  MILLRACE_RARE ~ticket_input() override = default;
 
   /// Sets the gate. publish() reports available tickets to the gate.
   void connect(ticket_gate& gate) noexcept { gate_ = &gate; }

@@ -15,7 +15,7 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-MILLRACE_INLINE void run_concurrently(const run_concurrently_options& o, const std::function<void(std::size_t)>& act) {
+MILLRACE_RARE void run_concurrently(const run_concurrently_options& o, const std::function<void(std::size_t)>& act) {
   slow_step step(o.step, {.items = o.names.size(), .notices = o.notices, .after_ns = o.report_after_ns});
   run_concurrently(o.names.size(), o.max_threads, [&](std::size_t i) {
     const slow_step::item here(step, o.names.view(i));
@@ -23,8 +23,8 @@ MILLRACE_INLINE void run_concurrently(const run_concurrently_options& o, const s
   });
 }
 
-MILLRACE_INLINE void run_concurrently(std::size_t count, std::size_t max_threads,
-                                      const std::function<void(std::size_t)>& act) {
+MILLRACE_RARE void run_concurrently(std::size_t count, std::size_t max_threads,
+                                    const std::function<void(std::size_t)>& act) {
   std::atomic<std::size_t> next{0};
   std::mutex mutex;
   std::size_t failed = count;

@@ -49,7 +49,7 @@ class idle_files {
     return remove(at);
   }
   /// Keeps a file open for later reads. Returns null, or a file that the caller must close.
-  owner<idle_file> keep(const void* set, owner<idle_file> file) noexcept {
+  MILLRACE_RARE owner<idle_file> keep(const void* set, owner<idle_file> file) noexcept {
     const std::lock_guard lock(mutex_);
     const std::size_t at = find(set, file->shard);
     if (most_ == 0 || is_at(at, set, file->shard)) return file;

@@ -133,6 +133,7 @@ struct index_result {
 class index_builder {
  public:
   index_builder(std::span<const std::string> shards, const index_build_options& options);
+  MILLRACE_RARE ~index_builder() = default;
 
   shard_indexes run();
 

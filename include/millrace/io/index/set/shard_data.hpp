@@ -302,7 +302,7 @@ class shard_data {
   }
   owner<open_shard> acquire(std::size_t shard, read_request& request);
   /// Keeps a local file open for later reads. Keeps a file of a storage at least until the end of the request.
-  void release(owner<open_shard> opened, read_request& request) {
+  MILLRACE_RARE void release(owner<open_shard> opened, read_request& request) {
     if (is_local_) keep(std::move(opened), request);
     else request.ready.push_back(std::move(opened));
   }

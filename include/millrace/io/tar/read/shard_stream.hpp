@@ -56,6 +56,7 @@ class shard_stream {
   shard_stream(byte_source& source, block_pool& pool, content c);
   shard_stream(const shard_stream&) = delete;
   shard_stream& operator=(const shard_stream&) = delete;
+  MILLRACE_RARE ~shard_stream() = default;
 
   /// Returns the next bytes, valid until the next call. Returns no bytes at the end. A plain stream may read directly
   /// into `place`. In this case the result is the filled part of `place`. Pass `place` only if it is the final

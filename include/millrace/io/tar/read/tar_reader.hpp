@@ -55,6 +55,7 @@ class tar_reader {
   tar_reader(std::unique_ptr<byte_source> source, block_pool& pool, options o);
   tar_reader(const tar_reader&) = delete;
   tar_reader& operator=(const tar_reader&) = delete;
+  MILLRACE_RARE ~tar_reader() = default;
 
   /// Returns the next member, or nothing at a valid end. Skips the rest of the previous payload.
   std::optional<tar_member> next();

@@ -13,7 +13,7 @@ MILLRACE_RARE void add_reading(flow_statistics& f, const reading_counts& c) {
   read.items = c.samples;
   read.bytes = c.metered ? c.reads.bytes : c.bytes;
   read.service_ns = c.reads.service_ns;
-  f.stages.push_back(read);
+  f.stages.push_back(std::move(read));
   f.reads_at_once = c.reads.levels;
   f.in_turn_ns = c.in_turn_ns;
   f.in_turn_samples = c.in_turn_samples;
@@ -25,7 +25,7 @@ MILLRACE_RARE void add_reading(flow_statistics& f, const reading_counts& c) {
   unpack.blocked_ns = read.blocked_ns;
   unpack.items = c.samples;
   unpack.bytes = c.bytes;
-  f.stages.push_back(unpack);
+  f.stages.push_back(std::move(unpack));
 }
 
 MILLRACE_INLINE void complete(flow_statistics& f, const process_statistics& process) {

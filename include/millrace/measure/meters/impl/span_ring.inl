@@ -23,8 +23,8 @@ MILLRACE_RARE std::vector<span_ring::span> span_ring::snapshot() const {
   return all;
 }
 
-MILLRACE_INLINE void add_spans(timeline& t, std::string name, const char* what, const std::vector<span_ring::span>& of,
-                               std::uint64_t start) {
+MILLRACE_RARE void add_spans(timeline& t, std::string name, const char* what, const std::vector<span_ring::span>& of,
+                             std::uint64_t start) {
   const std::uint32_t track = t.add_track(std::move(name));
   const auto since_start = [start](std::uint64_t at) { return static_cast<std::int64_t>(at - start); };
   for (const span_ring::span& s : of)

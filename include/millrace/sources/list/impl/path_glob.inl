@@ -4,6 +4,7 @@
 #include <millrace/sources/list/path_glob.hpp>
 
 #include <millrace/base/error.hpp>
+#include <millrace/base/text.hpp>
 #include <millrace/io/file/posix_files.hpp>
 
 #include <dirent.h>
@@ -132,7 +133,7 @@ MILLRACE_RARE std::vector<std::string> files_below(const std::string& folder, co
   std::erase_if(files, [&](const std::string& file) {
     return !rule.accepts(std::string_view(file).substr(file.rfind('/') + 1));
   });
-  std::sort(files.begin(), files.end());
+  sort_names(files);
   return files;
 }
 
@@ -148,7 +149,7 @@ MILLRACE_RARE std::vector<std::string> deep_matches(const std::string& pattern, 
     const std::string_view path = std::string_view(file).substr(folder.size());
     return !path_matches(below, path) || (by_rule && !rule.accepts(path.substr(path.rfind('/') + 1)));
   });
-  std::sort(files.begin(), files.end());
+  sort_names(files);
   return files;
 }
 

@@ -4,6 +4,7 @@
 #include <millrace/sources/list/shard_list.hpp>
 
 #include <millrace/base/error.hpp>
+#include <millrace/base/text.hpp>
 #include <millrace/io/file/posix_files.hpp>
 #include <millrace/sources/list/brace_expansion.hpp>
 #include <millrace/sync/slow_step.hpp>
@@ -81,7 +82,7 @@ MILLRACE_RARE std::vector<std::string> glob_matches(const std::string& pattern, 
     throw io_error("a folder of the pattern '" + printable(pattern) + "' cannot be read", "Check its permissions");
   std::vector<std::string> paths(results.gl_pathv, results.gl_pathv + results.gl_pathc);
   if (rule.recursive) std::erase_if(paths, is_folder);
-  std::sort(paths.begin(), paths.end());
+  sort_names(paths);
   return paths;
 }
 
@@ -110,7 +111,7 @@ MILLRACE_RARE std::vector<std::string> shards_in(const std::string& folder, cons
   if (errno != 0)
     throw io_error("the folder '" + printable(folder) + "' cannot be read: " + reason_of(errno), "Check its storage");
   if (paths.empty()) throw setup_error("the folder '" + printable(folder) + "' has no shards", rule.hint);
-  std::sort(paths.begin(), paths.end());
+  sort_names(paths);
   return paths;
 }
 
@@ -272,7 +273,7 @@ MILLRACE_RARE std::vector<std::string> list_stored(std::string_view pattern, con
       for (std::string& file : o.at->list(name.substr(0, glob))) {
         if (selects(name, file, o.rule)) names.push_back(std::move(file));
       }
-      std::sort(names.begin() + static_cast<std::ptrdiff_t>(before), names.end());
+      sort_names(names, before);
       if (names.size() == before && !o.rule.ignore_missing)
         throw setup_error("no file in the storage matches '" + printable(name) + "'",
                           is_folder ? o.rule.hint : "Check the pattern");

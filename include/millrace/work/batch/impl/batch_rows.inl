@@ -113,7 +113,7 @@ MILLRACE_RARE void batch_rows::add_to(flow_statistics& f, std::uint64_t now_ns) 
   f.stages.push_back(std::move(s));
 }
 
-MILLRACE_INLINE batch_rows::~batch_rows() = default;
+MILLRACE_RARE batch_rows::~batch_rows() = default;
 
 MILLRACE_INLINE early_row& batch_rows::add_early(early_row* row) {
   early_.push_back(owner<early_row>(row));

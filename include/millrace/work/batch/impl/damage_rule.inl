@@ -22,8 +22,8 @@ MILLRACE_INLINE bool damage_rule::accepts(const std::exception_ptr& located) con
   }
 }
 
-MILLRACE_INLINE void damage_rule::add_early(std::uint64_t& count, const std::exception_ptr& located,
-                                            bool epoch_is_over) const {
+MILLRACE_RARE void damage_rule::add_early(std::uint64_t& count, const std::exception_ptr& located,
+                                          bool epoch_is_over) const {
   try {
     std::rethrow_exception(located);
   } catch (const lost_shard_error& e) {

@@ -26,6 +26,6 @@ MILLRACE_INLINE std::string worker_segment::waits(std::uint64_t now_ns) const {
   return std::string(name_) + ": " + dispatcher_->waits(now_ns);
 }
 
-MILLRACE_INLINE worker_segment::~worker_segment() = default;
+MILLRACE_RARE worker_segment::~worker_segment() = default;
 
 }}}   // namespace millrace::detail

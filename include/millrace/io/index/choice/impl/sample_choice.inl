@@ -11,7 +11,7 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-MILLRACE_INLINE chosen_samples::chosen_samples(const std::vector<std::uint32_t>& times) {
+MILLRACE_RARE chosen_samples::chosen_samples(const std::vector<std::uint32_t>& times) {
   if (std::all_of(times.begin(), times.end(), [](std::uint32_t t) { return t == 1; })) {
     all_ = static_cast<std::uint32_t>(times.size());
     return;
@@ -128,7 +128,7 @@ MILLRACE_RARE std::string_view choice_search::first_missing(const key_search& se
                                     : search.keys->key(static_cast<std::size_t>(at - search.matched.begin()));
 }
 
-MILLRACE_INLINE choice_search::key_search choice_search::search_for(const std::shared_ptr<const key_table>& keys) {
+MILLRACE_RARE choice_search::key_search choice_search::search_for(const std::shared_ptr<const key_table>& keys) {
   return {keys.get(), std::vector<bool>(keys ? keys->size() : 0)};
 }
 

@@ -60,7 +60,7 @@ class entries_build {
     }
   }
 
-  void build_piece(std::size_t piece, indexed_reader& reader) {
+  MILLRACE_RARE void build_piece(std::size_t piece, indexed_reader& reader) {
     const auto first = static_cast<std::uint32_t>(piece * samples_of_piece);
     std::vector<std::uint32_t> numbers(std::min(samples_of_piece, index_.samples() - first));
     std::iota(numbers.begin(), numbers.end(), first);
@@ -134,7 +134,7 @@ class entries_build {
   std::exception_ptr failure_;
 };
 
-MILLRACE_INLINE built_entries build_entries(const entries_job& job, shard_index& index) {
+MILLRACE_RARE built_entries build_entries(const entries_job& job, shard_index& index) {
   return entries_build(job, index).run();
 }
 

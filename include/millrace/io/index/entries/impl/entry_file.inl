@@ -16,7 +16,7 @@ MILLRACE_INLINE entry_cache::chunk entry_cache::find(const chunk_name& name) {
   return entry->second.bytes;
 }
 
-MILLRACE_INLINE void entry_cache::add(const chunk_name& name, chunk added) {
+MILLRACE_RARE void entry_cache::add(const chunk_name& name, chunk added) {
   const std::lock_guard lock(mutex_);
   const std::size_t bytes = added->size();
   if (!chunks_.try_emplace(name, cached_chunk{std::move(added), ++used_}).second) return;

@@ -68,7 +68,7 @@ MILLRACE_RARE bool shard_index::begins_with(const shard_index& part) const noexc
   return true;
 }
 
-MILLRACE_INLINE void shard_index::count_returning_keys() {
+MILLRACE_RARE void shard_index::count_returning_keys() {
   facts_.counters.returning_keys = 0;
   std::uint32_t in_order = 1;
   while (in_order < samples() && sample(in_order - 1).key < sample(in_order).key) ++in_order;

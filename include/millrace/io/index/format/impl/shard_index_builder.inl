@@ -113,7 +113,7 @@ MILLRACE_INLINE std::uint32_t shard_index_builder::number_of(std::string_view na
   return number;
 }
 
-MILLRACE_INLINE shard_index shard_index_builder::pack(std::string_view damage) {
+MILLRACE_RARE shard_index shard_index_builder::pack(std::string_view damage) {
   facts_.counters.samples = member_ends_.size();
   std::string names;
   std::vector<std::uint32_t> ends;

@@ -210,7 +210,7 @@ MILLRACE_INLINE void shard_data::read(read_request& r, std::span<target> all) {
   while (!r.ready.empty()) keep(r.ready.extract(0), r);
 }
 
-MILLRACE_INLINE void shard_data::open_together(read_request& r, std::span<const target> targets) {
+MILLRACE_RARE void shard_data::open_together(read_request& r, std::span<const target> targets) {
   std::vector<std::size_t> unloaded;
   for (std::size_t i = 0; i < targets.size(); ++i) {
     const std::size_t shard = targets[i].shard();
@@ -230,7 +230,7 @@ MILLRACE_INLINE void shard_data::open_together(read_request& r, std::span<const 
   });
 }
 
-MILLRACE_INLINE void shard_data::announce(read_request& r, std::span<const target> targets, bool in_blocks) {
+MILLRACE_RARE void shard_data::announce(read_request& r, std::span<const target> targets, bool in_blocks) {
   std::vector<std::uint32_t> numbers;
   for (std::size_t first = 0, end = 0; first < targets.size(); first = end) {
     const std::size_t shard = targets[first].shard();

@@ -17,7 +17,7 @@ MILLRACE_INLINE bool selected_fields::contains(std::string_view field) const noe
   return names_.empty() || std::find(names_.begin(), names_.end(), field) != names_.end();
 }
 
-MILLRACE_INLINE void selected_fields::add(std::string_view names) {
+MILLRACE_RARE void selected_fields::add(std::string_view names) {
   if (std::any_of(names.begin(), names.end(), [](char c) { return c >= 'A' && c <= 'Z'; }))
     throw setup_error("the field '" + printable(names) + "' has upper-case letters, but field names have none",
                       "Write it in lower case; it also matches names in upper case");

@@ -11,7 +11,7 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-MILLRACE_INLINE gzip_inflater::gzip_inflater() {
+MILLRACE_RARE gzip_inflater::gzip_inflater() {
   constexpr int largest_window_and_gzip = 15 + 16;
   if (::inflateInit2(&state_, largest_window_and_gzip) != Z_OK) throw std::bad_alloc();
 }

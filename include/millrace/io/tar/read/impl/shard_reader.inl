@@ -55,7 +55,7 @@ MILLRACE_INLINE shard_reader::shard_reader(std::unique_ptr<byte_source> source, 
 
 MILLRACE_INLINE shard_reader::shard_reader(shard_reader&&) noexcept = default;
 MILLRACE_INLINE shard_reader& shard_reader::operator=(shard_reader&&) noexcept = default;
-MILLRACE_INLINE shard_reader::~shard_reader() = default;
+MILLRACE_RARE shard_reader::~shard_reader() = default;
 
 MILLRACE_INLINE std::string_view shard_reader::shard() const noexcept { return tar_->shard(); }
 

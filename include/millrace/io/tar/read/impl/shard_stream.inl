@@ -249,7 +249,7 @@ MILLRACE_INLINE std::span<const std::byte> shard_stream::decompress() {
   return {static_cast<const std::byte*>(data), size_bytes};
 }
 
-MILLRACE_INLINE void shard_stream::check_tail(std::uint64_t at) {
+MILLRACE_RARE void shard_stream::check_tail(std::uint64_t at) {
   for (source_read_bytes_ = at;; at = source_read_bytes_) {
     const auto tail = read_source();
     if (tail.empty()) return;
