@@ -1,10 +1,7 @@
 // Reports whether this CPU supports the instructions of the kernels for AVX2, AVX-512, SVE2 and other extensions.
 //
-//   bool avx2 = mr::detail::cpu_has_avx2();                // AVX2, FMA and F16C; false on aarch64 and older x86-64
-//   bool layer = mr::detail::cpu_has_word_layer();         // AVX2 (with FMA and F16C) or NEON
-//   bool logic = mr::detail::cpu_has_three_way_logic();    // AVX-512's vpternlog in registers of 256 bits
-//   bool bytes = mr::detail::cpu_has_byte_permutations();  // AVX-512's vpermi2b in registers of 256 bits
-//   bool wide = mr::detail::cpu_has_wide_vectors();        // registers of 512 bits are profitable
+//   bool layer = mr::detail::cpu_has_word_layer();    // AVX2 or NEON
+//   bool wide = mr::detail::cpu_has_wide_vectors();   // registers of 512 bits are profitable
 //
 // Errors: none. Threads: any.
 #pragma once
@@ -23,8 +20,8 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// Returns whether the CPU has AVX2, FMA and F16C. Queries the CPU once.
-inline bool cpu_has_avx2() noexcept {
+/// Returns whether the CPU has the instructions of the word layer in simd/words.hpp: AVX2, FMA and F16C, or NEON.
+inline bool cpu_has_word_layer() noexcept {
 #ifdef __x86_64__
   static const bool has = [] {   // queried once, because cpuid traps to the hypervisor in a virtual machine
     unsigned eax = 0, ebx = 0, ecx = 0, edx = 0;
@@ -32,17 +29,10 @@ inline bool cpu_has_avx2() noexcept {
     return half_floats && MILLRACE_CPU_HAS("avx2") && MILLRACE_CPU_HAS("fma");
   }();
   return has;
-#else
-  return false;
-#endif
-}
-
-/// Returns whether the CPU has the instructions of the word layer in simd/words.hpp.
-inline bool cpu_has_word_layer() noexcept {
-#ifdef __aarch64__
+#elif defined __aarch64__
   return true;   // every aarch64 CPU has NEON
 #else
-  return cpu_has_avx2();
+  return false;
 #endif
 }
 

@@ -35,10 +35,9 @@ class jpeg_plane_decoder {
   /// The portable code is correct, but slower than libjpeg-turbo.
   static bool has_fast_code() noexcept {
 #ifdef __x86_64__
-    return cpu_has_bit_manipulation() && cpu_has_avx2();
-#else
-    return cpu_has_word_layer();
+    if (!cpu_has_bit_manipulation()) return false;
 #endif
+    return cpu_has_word_layer();
   }
 
   /// Decodes one image. The planes are valid until the next call.
