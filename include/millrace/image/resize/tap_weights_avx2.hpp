@@ -56,29 +56,20 @@ class tap_weights {
    public:
     first_pixels(const tap_window& t, const plan_axis& axis) noexcept
         : begin_(all(t.start)), last_(all(t.end - 1)), divisor_(all(2 * t.step)), largest_rest_(divisor_ - 1) {
-      // The first pixel i whose (2 i + 1) * step is above the first output's center minus `reach`.
-      const std::int64_t divisor = 2 * t.step, dividend = t.center - t.reach + t.step;
-      const std::int64_t step = 2 * axis.length / divisor, step_rest = 2 * axis.length % divisor;
-      std::int64_t pixel = dividend / divisor, rest = dividend % divisor;
-      if (rest < 0) {
-        --pixel;
-        rest += divisor;
-      }
-      alignas(32) std::int32_t pixels[at_once], rests[at_once];
-      for (std::size_t j = 0; j < at_once; ++j) {
+      // Output j begins with the first pixel i whose (2 i + 1) * step is above its center minus `reach`.
+      const std::int64_t divisor = 2 * t.step;
+      std::int32_t pixels[at_once + 1], rests[at_once + 1];
+      for (std::int64_t j = 0; j <= at_once; ++j) {
+        const std::int64_t dividend = t.center - t.reach + t.step + 2 * axis.length * j;
+        const std::int64_t pixel = dividend / divisor - (dividend % divisor < 0 ? 1 : 0);
         pixels[j] = static_cast<std::int32_t>(pixel);
-        rests[j] = static_cast<std::int32_t>(rest);
-        pixel += step;
-        rest += step_rest;
-        if (rest >= divisor) {
-          ++pixel;
-          rest -= divisor;
-        }
+        rests[j] = static_cast<std::int32_t>(dividend - pixel * divisor);
       }
       pixel_ = load_quads(pixels);
       rest_ = load_quads(rests);
-      advance_ = all(pixel - pixels[0] - (rest < rests[0] ? 1 : 0));
-      rest_advance_ = all(rest - rests[0] + (rest < rests[0] ? divisor : 0));
+      const bool carries = rests[at_once] < rests[0];
+      advance_ = all(pixels[at_once] - pixels[0] - (carries ? 1 : 0));
+      rest_advance_ = all(rests[at_once] - rests[0] + (carries ? divisor : 0));
     }
 
     quads next() noexcept {
