@@ -13,7 +13,7 @@
 #include <millrace/base/version.hpp>
 #include <millrace/device/normalize_options.hpp>
 #include <millrace/simd/cpu_features.hpp>
-#include <millrace/simd/floats.hpp>
+#include <millrace/simd/words.hpp>
 
 #include <array>
 #include <cstddef>

@@ -7,7 +7,6 @@
 // A register contains `blocks` points, one per block. Callers, threads: see words.hpp.
 #pragma once
 
-#include <millrace/simd/floats.hpp>
 #include <millrace/simd/words.hpp>
 
 #include <cstddef>
@@ -29,7 +28,6 @@ MILLRACE_SIMD four_doubles four_of(double a, double b, double c, double d) noexc
 MILLRACE_SIMD four_doubles four_of(double value) noexcept { return _mm256_set1_pd(value); }
 /// Converts the first four bytes to doubles.
 MILLRACE_SIMD four_doubles four_of(byte_block v) noexcept { return _mm256_cvtepi32_pd(_mm_cvtepu8_epi32((__m128i)v)); }
-MILLRACE_SIMD void store(double* to, four_doubles v) noexcept { std::memcpy(to, &v, sizeof v); }
 MILLRACE_SIMD float_block to_floats(four_doubles v) noexcept { return _mm256_cvtpd_ps(v); }
 MILLRACE_SIMD four_doubles rounded_down(four_doubles v) noexcept { return _mm256_floor_pd(v); }
 /// Converts to integers. Numbers outside the range of 32 bits become the lowest or the highest integer. NaN becomes the
@@ -75,13 +73,11 @@ MILLRACE_SIMD floats joined(floats low, floats high) noexcept {
 }
 /// Transposes four rows in each block.
 MILLRACE_SIMD void transpose(floats (&v)[4]) noexcept {
-  const quads q0 = as_quads(v[0]), q1 = as_quads(v[1]), q2 = as_quads(v[2]), q3 = as_quads(v[3]);
-  const octs a = as_octs(low_pairs(q0, q1)), b = as_octs(high_pairs(q0, q1));
-  const octs c = as_octs(low_pairs(q2, q3)), d = as_octs(high_pairs(q2, q3));
-  v[0] = (floats)low_pairs(a, c);
-  v[1] = (floats)high_pairs(a, c);
-  v[2] = (floats)low_pairs(b, d);
-  v[3] = (floats)high_pairs(b, d);
+  const column_pairs rows = transposed_pairs(as_words(v[0]), as_words(v[1]), as_words(v[2]), as_words(v[3]));
+  v[0] = (floats)rows.of_04;
+  v[1] = (floats)rows.of_15;
+  v[2] = (floats)rows.of_26;
+  v[3] = (floats)rows.of_37;
 }
 
 /// Returns a vector whose block b contains four copies of v[first + b].
@@ -147,7 +143,6 @@ MILLRACE_SIMD four_doubles four_of(byte_block v) noexcept {
   const uint32x4_t wide = vmovl_u16(vget_low_u16(vmovl_u8(vget_low_u8(v))));
   return {vcvtq_f64_u64(vmovl_u32(vget_low_u32(wide))), vcvtq_f64_u64(vmovl_high_u32(wide))};
 }
-MILLRACE_SIMD void store(double* to, four_doubles v) noexcept { std::memcpy(to, &v, sizeof v); }
 MILLRACE_SIMD float_block to_floats(four_doubles v) noexcept { return vcvt_high_f32_f64(vcvt_f32_f64(v.xy), v.zw); }
 MILLRACE_SIMD four_doubles rounded_down(four_doubles v) noexcept { return {vrndmq_f64(v.xy), vrndmq_f64(v.zw)}; }
 MILLRACE_SIMD quad_block truncated(four_doubles v) noexcept {

@@ -28,6 +28,11 @@
 #include <arm_neon.h>
 #endif
 
+namespace millrace { inline namespace MILLRACE_ABI {
+struct f16;   // of base/half.hpp, which belongs to a higher layer
+struct bf16;
+}}   // namespace millrace
+
 #define MILLRACE_WIDE_KERNELS
 #define MILLRACE_KERNELS <millrace/simd/words_common.inc>
 #include <millrace/simd/for_each_layer.inc>

@@ -3,8 +3,6 @@
 #include <millrace/image/color/unfused.hpp>
 #include <millrace/simd/byte_tables.hpp>
 #include <millrace/simd/cpu_features.hpp>
-#include <millrace/simd/floats.hpp>
-#include <millrace/simd/pixel_words.hpp>
 #include <millrace/simd/points.hpp>
 #include <millrace/simd/words.hpp>
 

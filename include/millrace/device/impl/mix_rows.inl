@@ -4,7 +4,7 @@
 #include <millrace/device/mix_rows.hpp>
 
 #include <millrace/simd/cpu_features.hpp>
-#include <millrace/simd/floats.hpp>
+#include <millrace/simd/words.hpp>
 
 #include <algorithm>
 #include <cstring>

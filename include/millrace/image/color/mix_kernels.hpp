@@ -20,8 +20,9 @@ struct mixed_bytes {
 };
 
 struct portable_mixing {
-  static void run(std::span<const mixed_bytes> parts, std::size_t count, std::uint8_t* out) noexcept {
-    for (std::size_t i = 0; i < count; ++i) {
+  static void run(std::span<const mixed_bytes> parts, std::size_t count, std::uint8_t* out,
+                  std::size_t begin = 0) noexcept {
+    for (std::size_t i = begin; i < count; ++i) {
       std::int32_t sum = 0;
       for (const mixed_bytes& part : parts) sum += part.weight * part.data[i];
       out[i] = static_cast<std::uint8_t>(sum >> 14);

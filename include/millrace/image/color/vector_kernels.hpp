@@ -1,11 +1,9 @@
-// The kernels of image/color with the vector instructions of the processor. The results equal those of the portable
-// kernels.
+// The kernels of image/color with AVX2 or NEON. The results equal those of the portable kernels.
 //
 //   mr::detail::gaussian_blur<mr::detail::word_layer::gaussian> blur;
 //   if (mr::detail::cpu_has_word_layer()) blur.run(pixels, mr::detail::gaussian_weights_of(9, 1.2));
 //
-// Each file NAME_body.inc contains kernels for AVX2 and NEON. Shapes, units, errors, threads: see the headers of the
-// portable kernels.
+// Shapes, units, errors, threads: see the headers of the portable kernels.
 #pragma once
 
 #include <millrace/image/color/box_blur.hpp>
@@ -16,7 +14,6 @@
 #include <millrace/image/color/sharpen_kernels.hpp>
 #include <millrace/simd/byte_tables.hpp>
 #include <millrace/simd/cpu_features.hpp>
-#include <millrace/simd/pixel_words.hpp>
 #include <millrace/simd/words.hpp>
 
 #include <array>
@@ -25,17 +22,7 @@
 #include <cstring>
 #include <span>
 
-#define MILLRACE_KERNELS <millrace/image/color/box_blur_body.inc>
+#define MILLRACE_KERNELS <millrace/image/color/blur_body.inc>
 #include <millrace/simd/for_each_layer.inc>
-#define MILLRACE_KERNELS <millrace/image/color/gaussian_blur_body.inc>
-#include <millrace/simd/for_each_layer.inc>
-#define MILLRACE_KERNELS <millrace/image/color/rgb_body.inc>
-#include <millrace/simd/for_each_layer.inc>
-#define MILLRACE_KERNELS <millrace/image/color/mix_body.inc>
-#include <millrace/simd/for_each_layer.inc>
-#define MILLRACE_KERNELS <millrace/image/color/sharpen_body.inc>
-#include <millrace/simd/for_each_layer.inc>
-#define MILLRACE_KERNELS <millrace/image/color/pixels_body.inc>
-#include <millrace/simd/for_each_layer.inc>
-#define MILLRACE_KERNELS <millrace/image/color/hue_body.inc>
+#define MILLRACE_KERNELS <millrace/image/color/colors_body.inc>
 #include <millrace/simd/for_each_layer.inc>

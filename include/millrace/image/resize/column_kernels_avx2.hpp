@@ -20,7 +20,6 @@
 
 #include <millrace/base/aligned_allocator.hpp>
 #include <millrace/image/resize/column_kernels.hpp>
-#include <millrace/simd/pixel_words.hpp>
 #include <millrace/simd/words.hpp>
 
 #include <algorithm>

@@ -19,7 +19,7 @@
 
 #include <millrace/base/aligned_allocator.hpp>
 #include <millrace/image/resize/column_kernels.hpp>
-#include <millrace/simd/pixel_words.hpp>
+#include <millrace/simd/words.hpp>
 
 #include <algorithm>
 #include <cstddef>
@@ -119,9 +119,8 @@ class columns {
     }
     for (std::size_t o = 0; o < outputs_; ++o)
       for_column_weights(plan.taps, plan.source_of(o), [&](std::size_t k, int weight) {
-        const auto word = static_cast<std::int16_t>(weight);
-        std::memcpy(reinterpret_cast<std::uint8_t*>(&weights_[o / 8 * pairs_ + k / 2]) + 16 * (k % 2) + 2 * (o % 8),
-                    &word, 2);
+        auto* const of_pair = reinterpret_cast<std::uint8_t*>(&weights_[o / 8 * pairs_ + k / 2]);
+        store(of_pair + 16 * (k % 2) + 2 * (o % 8), static_cast<std::int16_t>(weight));
       });
   }
 

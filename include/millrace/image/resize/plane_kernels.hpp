@@ -12,21 +12,16 @@
 #include <millrace/image/resize/pixel_target.hpp>
 #include <millrace/image/resize/row_kernels.hpp>
 #include <millrace/image/resize/tap_weights_avx2.hpp>
-#include <millrace/simd/pixel_words.hpp>
+#include <millrace/simd/words.hpp>
 
 #include <cstddef>
 #include <cstdint>
-#include <type_traits>
+#include <iterator>
 
 #define MILLRACE_WIDE_KERNELS
-#define MILLRACE_KERNELS <millrace/image/resize/upsampling_body.inc>
+#define MILLRACE_KERNELS <millrace/image/resize/planes_body.inc>
 #include <millrace/simd/for_each_layer.inc>
-#define MILLRACE_WIDE_KERNELS
-#define MILLRACE_KERNELS <millrace/image/resize/rows_body.inc>
-#include <millrace/simd/for_each_layer.inc>
-#define MILLRACE_KERNELS <millrace/image/resize/row_sums_body.inc>
-#include <millrace/simd/for_each_layer.inc>
-#define MILLRACE_KERNELS <millrace/image/resize/numbers_body.inc>
+#define MILLRACE_KERNELS <millrace/image/resize/plane_numbers_body.inc>
 #include <millrace/simd/for_each_layer.inc>
 
 #if defined __x86_64__ || defined __aarch64__

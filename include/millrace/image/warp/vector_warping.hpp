@@ -11,7 +11,6 @@
 
 #include <millrace/image/color/unfused.hpp>
 #include <millrace/image/warp/warp.hpp>
-#include <millrace/simd/floats.hpp>
 #include <millrace/simd/points.hpp>
 #include <millrace/simd/words.hpp>
 
@@ -22,9 +21,5 @@
 #include <cstring>
 #include <utility>
 
-#define MILLRACE_KERNELS <millrace/image/warp/axis_taps_body.inc>
-#include <millrace/simd/for_each_layer.inc>
-#define MILLRACE_KERNELS <millrace/image/warp/warp_points_body.inc>
-#include <millrace/simd/for_each_layer.inc>
 #define MILLRACE_KERNELS <millrace/image/warp/warp_body.inc>
 #include <millrace/simd/for_each_layer.inc>

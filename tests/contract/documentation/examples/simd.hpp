@@ -28,22 +28,6 @@ EXAMPLE
 }
 #endif
 
-// ---- pixel_words.hpp
-#ifdef __aarch64__
-void example(mr::detail::neon::bytes red, mr::detail::neon::bytes green, mr::detail::neon::bytes blue,
-             const std::uint8_t* pixels, std::uint8_t* to) {
-EXAMPLE
-}
-#endif
-
-// ---- floats.hpp
-#include <millrace/base/half.hpp>
-#ifdef __aarch64__
-void example(const std::uint8_t* pixels, mr::f16* numbers) {
-EXAMPLE
-}
-#endif
-
 // ---- points.hpp
 #ifdef __aarch64__
 void example() {
