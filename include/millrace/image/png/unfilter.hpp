@@ -128,7 +128,8 @@ class unfilter {
   }
   template <std::size_t pixel_bytes>
   static void by_layer(unsigned filter, const filtered_row& row) noexcept {
-    filter == 1 ? word_layer::unfilter_left<pixel_bytes>(row) : word_layer::unfilter_average<pixel_bytes>(row);
+    filter == 1 ? word_layer::unfilter_left<pixel_bytes, false>(row)
+                : word_layer::unfilter_left<pixel_bytes, true>(row);
   }
 #endif
 

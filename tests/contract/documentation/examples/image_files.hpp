@@ -154,12 +154,6 @@ void example(std::span<const std::byte> file, const mr::detail::png_header& head
 EXAMPLE
 }
 
-// ---- rgb_to_rgbx.hpp
-void copy_one_by_one();
-void example(const std::uint8_t* row, std::uint8_t* memory) {
-EXAMPLE
-}
-
 // ---- unfilter.hpp
 void example(const std::uint8_t* filtered, const std::uint8_t* row_before, std::uint8_t* row) {
 EXAMPLE

@@ -3,11 +3,15 @@
 
 #include <millrace/image/png/png_decoder.hpp>
 
-#include <millrace/image/png/rgb_to_rgbx.hpp>
+#include <millrace/simd/cpu_features.hpp>
+#include <millrace/simd/words.hpp>
 
 #include <algorithm>
 #include <bit>
 #include <cstring>
+
+#define MILLRACE_KERNELS <millrace/image/png/rgb_to_rgbx_body.inc>
+#include <millrace/simd/for_each_layer.inc>
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
@@ -149,7 +153,12 @@ MILLRACE_INLINE const std::uint8_t* png_pixels::convert(const std::uint8_t* stor
       });
     case png_color::rgb:
       if (!wide && !has_transparent_color_ && pixel_bytes_ == 3) return from;
-      if (!wide && !has_transparent_color_ && copy_rgb_to_rgbx(from, count_, memory)) return memory;
+#if defined __x86_64__ || defined __aarch64__
+      if (!wide && !has_transparent_color_ && cpu_has_word_layer()) {
+        word_layer::copy_rgb_to_rgbx(from, count_, memory);
+        return memory;
+      }
+#endif
       return write(memory, [&](std::size_t i) {
         const std::uint8_t* const s = from + stride * i;
         return blended({s[0], s[high], s[2 * high], transparent(s) ? std::uint8_t{0} : std::uint8_t{255}});
