@@ -111,11 +111,6 @@ void example(const mr::detail::scan_header& header, const mr::detail::jpeg_plane
 EXAMPLE
 }
 
-// ---- reduced_dct.hpp
-void example(const mr::detail::scan_component& component, std::int16_t* pair, mr::detail::sample_target to) {
-EXAMPLE
-}
-
 // ---- scan_header.hpp
 mr::jpeg_refusal example(std::span<const std::byte> bytes) {
 EXAMPLE

@@ -1,4 +1,4 @@
-// The inverse DCTs of inverse_dct.hpp and reduced_dct.hpp, with the vector instructions of the processor.
+// The inverse DCTs of inverse_dct.hpp, with the vector instructions of the processor.
 //
 //   const mr::detail::dct_kernels k = mr::detail::dct_kernels::best();
 //   bool tame = k.pair[3](coefficients, q, {samples, stride_bytes});    // 8 x 8 samples of each of two blocks
@@ -10,7 +10,6 @@
 #pragma once
 
 #include <millrace/image/jpeg/baseline/inverse_dct.hpp>
-#include <millrace/image/jpeg/baseline/reduced_dct.hpp>
 #include <millrace/simd/cpu_features.hpp>
 #include <millrace/simd/words.hpp>
 
