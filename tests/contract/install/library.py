@@ -84,10 +84,10 @@ def two_files(leg, prefix, compiler):
     folder = ROOT / "build" / "install" / "mixed" / compiler
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
-    for file in ("main", "part"):
+    for file, define in (("main", "-UPART"), ("part", "-DPART")):
         for mode, flags in {"compiled": [COMPILED], "header_only": [], "debug": ["-D_GLIBCXX_DEBUG"]}.items():
-            leg.run(f"compile {file}.cpp with {compiler}, {mode}", [
-                compiler, *WARNINGS, *flags, f"-I{prefix / 'include'}", "-c", HERE / "mixed" / f"{file}.cpp", "-o",
+            leg.run(f"compile the {file} file with {compiler}, {mode}", [
+                compiler, *WARNINGS, *flags, define, f"-I{prefix / 'include'}", "-c", HERE / "two_files.cpp", "-o",
                 folder / f"{file}_{mode}.o"])
 
     def linked(main, part):

@@ -11,7 +11,7 @@ import tempfile
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2]))
 from checks import ROOT, WARNINGS, Report, launcher, library_flags
 
-HERE = pathlib.Path(__file__).resolve().parent / "plug_in"
+SOURCE = pathlib.Path(__file__).resolve().parent / "plug_in.cpp"
 TIMES = 20
 
 
@@ -35,12 +35,12 @@ def main():
         folder = pathlib.Path(name)
         try:
             built(*launcher(), "clang++", *WARNINGS, "-O0", "-fPIC", f"-I{ROOT / 'include'}",
-                  *library_flags("--cflags"), "-c", HERE / "plug_in.cpp", "-o", folder / "plug_in.o")
+                  *library_flags("--cflags"), "-c", SOURCE, "-o", folder / "plug_in.o")
             for plug_in, flags in {"plain.so": [], "stays.so": ["-Wl,-z,nodelete"]}.items():
                 built("clang++", "-shared", folder / "plug_in.o", *flags, "-o", folder / plug_in,
                       *library_flags("--libs"))
             for host, flags in {"host": [], "host_with_tbb": ["-Wl,--no-as-needed", "-ltbb"]}.items():
-                built("clang++", *WARNINGS, HERE / "host.cpp", *flags, "-o", folder / host, "-ldl", "-pthread")
+                built("clang++", *WARNINGS, "-DHOST", SOURCE, *flags, "-o", folder / host, "-ldl", "-pthread")
         except RuntimeError as problem:
             report.add("the plug-in and its hosts are built", str(problem))
             return report.close()

@@ -32,7 +32,7 @@ struct kind {
 /// kills_files.cpp: shards, notes, indexes, checksums, set indexes, sessions, reports; blocks of a cache.
 std::span<const kind> file_kinds();
 std::span<const kind> cache_kinds();
-/// kills_lines.cpp: append-only files.
+/// kills_subject.cpp: append-only files.
 std::span<const kind> line_kinds();
 
 /// Reports on standard output, without a buffer, that the record is safe.

@@ -21,9 +21,8 @@ import warnings
 import zlib
 from concurrent.futures import ThreadPoolExecutor
 
-from door import (COMPILED, PART, ROOT, Report, enter, flows, library, library_flags, loaded, photos, python_object,
-                  write_shards)
-from programs import has_torchrun
+from door import (COMPILED, PART, ROOT, Report, enter, flows, has_torchrun, library, library_flags, loaded, photos,
+                  python_object, write_shards)
 
 EXAMPLE = ROOT / "examples" / "python"
 PER_EPOCH = 10   # batches of 4

@@ -14,8 +14,7 @@ import threading
 import time
 import types
 
-from door import Report, enter, flows, write_shards
-from programs import debug_python, endings, loading, start
+from door import Report, debug_python, endings, enter, flows, loading, start, write_shards
 
 # Programs that end in different states. Each prints "end" as its last act.
 ENDINGS = {

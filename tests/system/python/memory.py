@@ -13,8 +13,7 @@ import threading
 import time
 import warnings
 
-from door import Report, enter, flows, line, write_shards
-from programs import endings, loading, start
+from door import Report, endings, enter, flows, line, loading, start, write_shards
 
 # Programs that end without close(), because the program has unregistered the function that calls it.
 ENDINGS = {

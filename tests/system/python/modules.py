@@ -7,7 +7,6 @@ import sys
 
 import clash
 import door
-import programs
 import recipes
 import streams
 from checks import in_parallel
@@ -15,7 +14,7 @@ from checks import in_parallel
 
 def debug():
     """The module of module.cpp for the debug build of Python, if it is installed."""
-    python = programs.debug_python()
+    python = door.debug_python()
     if python:
         program = f"import sys; sys.path[:0] = {[str(door.HERE), sys.path[0]]!r}; import door; door.flows()"
         subprocess.run([python, "-c", program], check=True)

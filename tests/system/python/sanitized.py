@@ -11,9 +11,8 @@ import re
 import subprocess
 import tempfile
 
-from door import BUILD, COMPILED, Report, build_module, enter, write_shards
+from door import BUILD, COMPILED, Report, build_module, debug_python, enter, start, write_shards
 from life import ENDINGS, REFERENCES
-from programs import debug_python, start
 
 SANITIZE = "-fsanitize=address"
 LEAK = re.compile(r"^(?:Direct|Indirect) leak of .*?(?:\n\n|\Z)", re.M | re.S)

@@ -1,6 +1,6 @@
 // Files that will be read are fetched before they are requested, in their order and within a limit.
 #include "../../../eventually.hpp"
-#include "cached_place.hpp"
+#include "distant_files.hpp"
 
 #include <doctest/doctest.h>
 

@@ -1,6 +1,6 @@
 // A cache stays within its limits, and the run continues without it when its folder fails.
 #include "../../../eventually.hpp"
-#include "cached_place.hpp"
+#include "distant_files.hpp"
 
 #include <doctest/doctest.h>
 

@@ -1,7 +1,7 @@
 // A cache returns the bytes of the storage below, whatever is in its folder.
 #include "../../../captured_stderr.hpp"
 #include "../../../thorough.hpp"
-#include "cached_place.hpp"
+#include "distant_files.hpp"
 
 #include <millrace/io/cache/cache_contents.hpp>
 #include <millrace/io/cache/cached.hpp>

@@ -1,8 +1,11 @@
-// Files in memory in the place of a remote storage: reads are counted, and may be slow or fail.
+// Files in memory in the place of a remote storage: reads are counted, and may be slow or fail. A cache over them.
 #pragma once
+
+#include "../../../temporary_folder.hpp"
 
 #include <millrace/base/error.hpp>
 #include <millrace/base/random.hpp>
+#include <millrace/io/cache/cached_storage.hpp>
 #include <millrace/io/file/storage.hpp>
 
 #include <atomic>
@@ -11,6 +14,7 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <vector>
 
 #include <time.h>
 
@@ -96,4 +100,49 @@ inline std::string read_complete(millrace::storage_interface& from, const std::s
   while (const std::size_t got = file->read_at(text.size(), std::as_writable_bytes(std::span(buffer))))
     text.append(buffer, 0, got);
   return text;
+}
+
+/// A cache in its own folder over files in memory, with small blocks.
+struct cached_place {
+  static constexpr millrace::detail::cache_layout layout{.block_bytes = 4096, .chunk_bytes = 512};
+  static constexpr std::uint64_t block_on_disk = 8192;   // with its head
+
+  temporary_folder folder{};
+  std::shared_ptr<distant_files> below = std::make_shared<distant_files>();
+  std::vector<std::string> notices{};
+  millrace::cache_options options{.folder = folder.path(), .keep_free_share = 0,
+                                  .notice = [this](const millrace::notice& n) {
+                                    if (n.kind == millrace::notice_kind::cache) notices.push_back(n.text);
+                                  }};
+
+  std::unique_ptr<millrace::detail::cached_storage> cache() const {
+    return std::make_unique<millrace::detail::cached_storage>(below, options, layout);
+  }
+  /// The files of blocks and parts.
+  std::vector<millrace::detail::cache_entry> entries() const {
+    return millrace::detail::list_cache(millrace::detail::cache_root(folder.path()));
+  }
+  std::vector<std::string> block_paths() const {
+    std::vector<std::string> paths;
+    for (const auto& entry : entries()) paths.push_back(entry.path);
+    return paths;
+  }
+  std::uint64_t cached_bytes() const {
+    std::uint64_t sum = 0;
+    for (const auto& entry : entries()) sum += entry.bytes;
+    return sum;
+  }
+  const std::string& text(const std::string& name) const { return below->files.at(name).text; }
+  /// The path of the first block of a file; empty if it is not cached.
+  std::string path_of(const std::string& name) const {
+    const millrace::detail::cached_object object{.name = name, .identity = *below->find(name)};
+    for (const std::string& path : block_paths())
+      if (millrace::detail::open_cache_block(path).belongs_to(object, 0, layout)) return path;
+    return {};
+  }
+};
+
+inline void sleep_ms(long ms) {
+  const timespec delay{ms / 1000, ms % 1000 * 1'000'000L};
+  ::nanosleep(&delay, nullptr);
 }

@@ -1,16 +1,25 @@
+# Messages that lead to a header or a flag.
+#
 # Each name of sources/missing_headers.hpp leads to the header that it names: a call with only the umbrella included is
 # an error at the call that names the header. With that header, the call compiles.
 #
-#   python3 tests/contract/headers/missing_headers.py
+#   python3 tests/contract/headers/messages.py
 #
 # Calls are compiled together, one in each line. Types have no message: the compiler shows the line of their
 # declaration, whose comment names the header.
+#
+# Without -std=c++20, the compiler's output is one #error that names the flag, in at most ten lines. The first umbrella
+# is compiled as C++14, C++17, gnu++17 and as g++'s default. All umbrellas and all headers with public names
+# (tests/contract/lint/boundary.py) are preprocessed alone: a header's own text follows its includes, and the first of
+# them contains the #error.
 import pathlib
 import re
 import subprocess
 import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2]))
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "lint"))
+from boundary import OPT_IN, UMBRELLA
 from checks import COMPILED, COMPILERS, ROOT, Report, in_parallel, library_flags
 
 INCLUDE = ROOT / "include"
@@ -21,6 +30,8 @@ TEMPLATE = re.compile(r"#include <(millrace/[\w/]+\.hpp)>\"\)\)\)\n\w+ (\w+)\(\)
 TYPE = re.compile(r"^(?<!>\n)(?:class|struct) (\w+);\s+// millrace: #include <(millrace/[\w/]+\.hpp)>", re.MULTILINE)
 # Headers whose libraries may be absent.
 OPTIONAL = {"millrace/adapt/remote.hpp": "curl/curl.h", "millrace/adapt/webp.hpp": "webp/decode.h"}
+MAX_LINES = 10
+MODES = (("g++", "-std=c++17"), ("g++", ""), ("clang++", "-std=gnu++17"), ("clang++", "-std=c++14"))
 
 
 def calls(text):
@@ -77,6 +88,38 @@ def right_name_problem(compiler):
     return output if code != 0 else None
 
 
+def standard_problem(job):
+    header, compiler, flags = job
+    result = subprocess.run([compiler, *flags, f"-I{INCLUDE}", "-fdiagnostics-color=never", "-x", "c++", "-", "-o",
+                             "/dev/null"], input=f"#include <{header}>\n", stdout=subprocess.PIPE,
+                            stderr=subprocess.STDOUT, text=True)
+    lines = result.stdout.splitlines()
+    output = "\n".join(lines[:MAX_LINES + 5])
+    if result.returncode == 0:
+        return "it compiles"
+    if not any("error: " in line and "Millrace needs C++20" in line and "-std=c++20" in line for line in lines):
+        return f"no #error names -std=c++20:\n{output}"
+    return f"{len(lines)} lines; {MAX_LINES} are allowed:\n{output}" if len(lines) > MAX_LINES else None
+
+
+def check_standard(report, name, jobs):
+    problems = {job[0]: problem for job, problem in in_parallel(standard_problem, jobs) if problem}
+    report.add(name, f"{len(problems)} fail: {', '.join(problems)}\n{next(iter(problems.values()))}" if problems
+               else None)
+
+
+def check_standards(report):
+    umbrellas = [f"millrace/{path.name}" for path in sorted((INCLUDE / "millrace").glob("*.hpp"))
+                 if path.name != "src.hpp"]
+    public = umbrellas + [f"millrace/{header}" for header in sorted({*UMBRELLA, *OPT_IN})]
+    for compiler, mode in MODES:
+        check_standard(report, f"millrace.hpp with {compiler} {mode or 'by default'}",
+                       [("millrace/millrace.hpp", compiler, ["-fsyntax-only", *mode.split()])])
+    for compiler in COMPILERS:
+        check_standard(report, f"{len(public)} public headers alone, {compiler}",
+                       [(header, compiler, ["-E", "-std=gnu++17"]) for header in public])
+
+
 def main():
     report = Report()
     jobs = [(f"{what}, {compiler}", check, compiler) for compiler in COMPILERS
@@ -84,6 +127,7 @@ def main():
                                 ("a name with its header is the right one", right_name_problem))]
     for (name, _, _), problem in in_parallel(lambda job: job[1](job[2]), jobs):
         report.add(f"missing headers: {name}", problem)
+    check_standards(report)
     return report.close()
 
 
