@@ -4,7 +4,6 @@
 #include <millrace/base/crc32c.hpp>
 
 #include <millrace/simd/cpu_features.hpp>
-#include <millrace/simd/crc32_pclmul.hpp>
 #include <millrace/simd/crc_lanes.hpp>
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
