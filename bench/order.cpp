@@ -4,7 +4,7 @@
 
 #include <millrace/io/tar/write/shard_writer.hpp>
 #include <millrace/item/tensor/array.hpp>
-#include <millrace/order/mix_cursor.hpp>
+#include <millrace/order/mix_plan.hpp>
 #include <millrace/run/session.hpp>
 #include <millrace/sources/join.hpp>
 #include <millrace/sources/mix.hpp>

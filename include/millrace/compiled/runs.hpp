@@ -17,13 +17,10 @@
 #include <millrace/sync/impl/start_thread.inl>
 #include <millrace/order/impl/exact_order.inl>
 #include <millrace/order/impl/lane_cursor.inl>
-#include <millrace/order/impl/lane_jitter.inl>
 #include <millrace/order/impl/mix_pattern.inl>
 #include <millrace/order/impl/mix_plan.inl>
 #include <millrace/order/impl/mix_schedule.inl>
-#include <millrace/order/impl/pass_layout.inl>
 #include <millrace/order/impl/shard_order.inl>
-#include <millrace/order/impl/shuffle_forecast.inl>
 #include <millrace/order/impl/shuffle_quality.inl>
 #include <millrace/item/impl/world.inl>
 #include <millrace/image/plan/impl/pair_rule.inl>
@@ -50,7 +47,6 @@
 #include <millrace/deliver/impl/batch_lease.inl>
 #include <millrace/deliver/impl/device_batch_output.inl>
 #include <millrace/tune/impl/tuning.inl>
-#include <millrace/tune/impl/tuning_search.inl>
 #include <millrace/sources/impl/file_data.inl>
 #include <millrace/sources/impl/files.inl>
 #include <millrace/sources/impl/join.inl>

@@ -33,6 +33,10 @@
 
 namespace millrace { inline namespace MILLRACE_ABI {
 
+/// The behavior of a mix when one of its sources is exhausted: end the epoch, repeat the source, or reweight the
+/// others.
+enum class exhausted : std::uint8_t { stop, repeat, reweight };
+
 class source_weight;
 
 namespace detail {

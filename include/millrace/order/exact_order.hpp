@@ -6,9 +6,9 @@
 //   mr::detail::lane_cursor mine(order, {.world = r, .epoch = 3, .position = 70'000});   // from there, one by one
 //
 // Order of a pass: seed and pass determine a permutation of the shards. The samples of the permuted shards, one shard
-// after the other, are the sequence of the pass. A sliding jitter (order/lane_jitter.hpp) moves each sample by less
-// than `window` places. If the window is at least as large as the data set, the order is a uniform permutation instead
-// (order/pass_layout.hpp). Without a shuffle, shards and samples are in the order of the user's list.
+// after the other, are the sequence of the pass. A sliding jitter (lane_jitter) moves each sample by less than `window`
+// places. If the window is at least as large as the data set, the order is a uniform permutation instead
+// (pass_permutation). Without a shuffle, shards and samples are in the order of the user's list.
 //
 // Lanes: the sequence of a large data set is divided into lanes, which are consecutive parts of similar length. Each
 // lane is shuffled separately, with its share of the window. Positions alternate between the lanes: with L lanes,
@@ -29,17 +29,191 @@
 #pragma once
 
 #include <millrace/base/error.hpp>
-#include <millrace/order/lane_jitter.hpp>
-#include <millrace/order/pass_layout.hpp>
+#include <millrace/item/sample.hpp>
 #include <millrace/item/world.hpp>
+#include <millrace/order/sliding_jitter.hpp>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
+
+// Describes the order of one pass before the shuffle: the samples of all shards, shard after shard.
+//
+// `counts` contains the number of samples in each shard, in the order of the user's list. `shards` is a permutation of
+// the indices of that list. Shards may be empty. The dropped samples form one block at any offset.
+// Errors: none. The argument of find() must be below length(). Threads: immutable. The `nearby` argument of find_from()
+// must not be shared between threads.
+
+// A uniform permutation of the samples of one pass. A pass has this order if the shuffle window covers the data set.
+// Method: Fisher-Yates with counter-based random numbers of (seed, pass).
+// Cost: 4 bytes for each sample, or 8 bytes for 2^32 samples or more. The construction needs 2 ns per sample if these
+// bytes fit in the cache, and up to 20 ns otherwise. A lookup reads one element.
+
+/// The order of one pass, as a table.
+class pass_permutation {
+ public:
+  struct options {
+    std::uint64_t seed = 0;
+    std::uint64_t pass = 0;
+    std::uint64_t length = 0;   ///< number of samples in the pass
+  };
+
+  pass_permutation() = default;
+  explicit pass_permutation(const options& o);
+
+  /// Returns the index that a sample has before the shuffle. `ordinal` is the number of the sample in the order. It
+  /// must be below the length.
+  std::uint64_t operator[](std::uint64_t ordinal) const noexcept {
+    return wide_.empty() ? narrow_[ordinal] : wide_[ordinal];
+  }
+
+  /// Loads the start of the table into the CPU's cache.
+  void prefetch() const noexcept { __builtin_prefetch(narrow_.data()); }
+
+ private:
+  static constexpr std::uint64_t permutation_stream = ~std::uint64_t{4};   // a random stream that no stage uses
+
+  std::vector<std::uint32_t> narrow_;
+  std::vector<std::uint64_t> wide_;   // used for 2^32 samples or more
+};
+
+/// The delivered and dropped samples of one pass, by shard and index.
+class pass_layout {
+ public:
+  struct options {
+    std::span<const std::uint64_t> counts{};   ///< number of samples in each shard; read during construction only
+    std::vector<std::size_t> shards{};         ///< the shards in the order of the pass
+    std::uint64_t dropped = 0;                 ///< number of samples that are not delivered
+    std::uint64_t dropped_at = 0;              ///< number of delivered samples before the dropped samples
+  };
+
+  pass_layout() = default;
+  explicit pass_layout(options o);
+
+  /// Returns the number of delivered samples.
+  std::uint64_t length() const noexcept { return starts_.back() - dropped_; }
+
+  /// Returns the delivered sample with this number, from 0.
+  located_sample find(std::uint64_t number) const noexcept {
+    std::size_t nearby = 0;
+    return find_from(nearby, number);
+  }
+
+  /// Returns the result of find(). This function is faster for increasing numbers. Initialize a variable `nearby` to 0,
+  /// and pass the variable to all calls.
+  located_sample find_from(std::size_t& nearby, std::uint64_t number) const noexcept {
+    const std::uint64_t ordinal = number < dropped_at_ ? number : number + dropped_;
+    if (ordinal < starts_[nearby] || ordinal >= starts_[nearby + 1]) {
+      const auto after = std::upper_bound(starts_.begin(), starts_.end(), ordinal);
+      nearby = static_cast<std::size_t>(after - starts_.begin()) - 1;
+    }
+    return {shards_[nearby], ordinal - starts_[nearby]};
+  }
+
+  /// Loads the start of the tables into the CPU's cache.
+  void prefetch() const noexcept {
+    __builtin_prefetch(starts_.data());
+    __builtin_prefetch(shards_.data());
+  }
+
+  /// Returns the samples that are not delivered.
+  std::vector<located_sample> dropped() const;
+
+ private:
+  std::vector<std::size_t> shards_;
+  std::vector<std::uint64_t> starts_{0};   // start of each shard, and the end of the last shard
+  std::uint64_t dropped_ = 0, dropped_at_ = 0;
+};
+
+// Defines the order inside one lane (a part of a pass with its own order): a shuffle within a sliding window. The
+// sample at any ordinal (its number in the shuffled order) can be computed without the samples before it.
+//
+// Sample i of a lane gets the key i + U * w. U is a random number in [0, 1) that depends on seed, pass, lane and i. The
+// window is w. Samples are sorted by key, and samples with equal keys by i. Therefore each sample moves by less than w
+// places.
+// Cost: a walk stores about w samples at its start, and about w / 2 samples later. at() costs O(w). A window of at most
+// one sample changes nothing.
+// Errors: none. Ordinals must be below the length, and next() must not be called after the end of the lane.
+// Threads: a lane_jitter is immutable; a lane_walk is not thread-safe.
+
+/// The order inside one lane. It depends only on its options.
+class lane_jitter {
+ public:
+  struct options {
+    std::uint64_t seed = 0;
+    std::uint64_t pass = 0;
+    std::uint64_t lane = 0;
+    std::uint64_t length = 0;   ///< number of samples in the lane
+    std::uint64_t window = 0;   ///< in 1/65536 of a sample, because a lane's share of a window may be a fraction
+  };
+  /// One sample of the lane and its key.
+  struct entry {
+    std::uint64_t key = 0, index = 0;
+  };
+
+  /// Maximum length and window in samples. Larger values would overflow the keys.
+  static constexpr std::uint64_t max_places = std::uint64_t{1} << 40;
+  /// One sample in the unit of the keys.
+  static constexpr std::uint64_t one_place = std::uint64_t{1} << 16;
+  /// Converts a number of samples to the unit of the keys.
+  static constexpr std::uint64_t places(std::uint64_t count) noexcept { return std::min(count, max_places) << 16; }
+
+  lane_jitter() = default;
+  explicit lane_jitter(const options& o) : options_(o) {}
+
+  /// Returns the options.
+  const options& settings() const noexcept { return options_; }
+  /// Returns whether the jitter changes the order at all.
+  bool moves() const noexcept { return options_.window > one_place; }
+
+  /// Returns the key of a sample, in 1/65536 of a sample.
+  std::uint64_t key(std::uint64_t index) const noexcept;
+
+  /// Returns the index (before the shuffle) of the sample with this ordinal. Costs O(window).
+  std::uint64_t at(std::uint64_t ordinal) const;
+
+  /// Stores in `around` the sample at this ordinal, followed in any order by the other samples that the call examined.
+  /// Returns the first index that the call did not examine.
+  std::uint64_t gather(std::uint64_t ordinal, std::vector<entry>& around) const;
+
+ private:
+  static constexpr std::uint64_t jitter_stream = ~std::uint64_t{1};   // a random stream that no stage uses
+
+  options options_;
+};
+
+/// Walks the samples of a lane in order, starting at any ordinal.
+class lane_walk {
+ public:
+  lane_walk() = default;
+  lane_walk(const lane_jitter& order, std::uint64_t ordinal);
+
+  /// Returns the ordinal of the sample that next() returns.
+  std::uint64_t ordinal() const noexcept { return ordinal_; }
+  /// Returns whether next() has returned all samples of the lane.
+  bool done() const noexcept { return ordinal_ >= order_.settings().length; }
+
+  /// Returns the index (before the shuffle) of the next sample.
+  std::uint64_t next() {
+    if (!order_.moves()) return ordinal_++;
+    while (waiting_.arrived() < order_.settings().length && !waiting_.is_certain())
+      waiting_.push({.key = order_.key(waiting_.arrived())});
+    ++ordinal_;
+    return waiting_.pop().index;
+  }
+
+ private:
+  lane_jitter order_;
+  sliding_jitter<lane_jitter::entry> waiting_;
+  std::uint64_t ordinal_ = 0;
+};
 
 /// Options of an exact_order.
 struct exact_order_options {

@@ -6,7 +6,7 @@
 //
 // The iteration begins with the rank's first position at or after the start. From there on, it delivers the same
 // samples as an iteration from the start of the epoch. Several cursors may use one exact_order independently.
-// Memory: the shards of one pass, and the walks of the rank's lanes (order/lane_jitter.hpp), or the permutation of the
+// Memory: the shards of one pass, and the walks of the rank's lanes (order/exact_order.hpp), or the permutation of the
 // pass. A lane is an interleaved part of the order. Cost: if ranks share a lane, each rank walks the complete lane, at
 // about 0.1 us per sample.
 // Errors: setup_error for a world size that does not divide the global batch, and for a position after the end of the

@@ -16,7 +16,6 @@
 // Errors: shares_of() throws setup_error for invalid weights. Threads: immutable.
 #pragma once
 
-#include <millrace/flow/exhausted.hpp>
 #include <millrace/flow/source_weight.hpp>
 
 #include <cstddef>

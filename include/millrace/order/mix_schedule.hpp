@@ -15,8 +15,8 @@
 // positions. A mix_pattern (mix_pattern.hpp) distributes the samples inside the block. All numbers are integers; every
 // machine computes the same result. A resume needs no state.
 //
-// Positions are counted from the start of the run. With the rules stop and reweight (flow/exhausted.hpp), positions are
-// counted from the start of the epoch, and a block also ends where a source has no more samples.
+// Positions are counted from the start of the run. With the rules stop and reweight (flow/source_weight.hpp), positions
+// are counted from the start of the epoch, and a block also ends where a source has no more samples.
 // Accuracy: at the end of a block, a source has less than one sample too many. With two sources, each source lacks less
 // than one sample. With more sources, each source lacks at most 1 + ln(sources) samples.
 // Cost: a resume walks over all earlier blocks, at about 30 ns per source and block. Memory: 4 MiB for checkpoints of

@@ -103,8 +103,7 @@ OPT_IN = {
     "device/normalize.cuh": "normalize",
     "device/normalize.hpp": "normalize",
     "device/normalize_options.hpp": "normalize_options image_layout",
-    "flow/exhausted.hpp": "exhausted",
-    "flow/source_weight.hpp": "source_weight",
+    "flow/source_weight.hpp": "exhausted source_weight",
     "image/plan/geometry.hpp": "geometry box box_options point point_options kept_boxes moved_points",
     "audio/audio.hpp": "audio audio_length random_gain_options audio_header audio_limits audio_resampler "
                        "resample_task audio_row ragged_audio",

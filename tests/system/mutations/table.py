@@ -241,7 +241,7 @@ MUTATIONS = (
     mutation("deliver: a batch accepts one stream too many", "deliver/batch_lease",
              "if (stream_count_ == streams_.size())", "if (stream_count_ > streams_.size())",
              "deliver/batch_output_test.cpp"),
-    mutation("tune: one window confirms a wait", "tune/tuning_search",
+    mutation("tune: one window confirms a wait", "tune/tuning",
              "if (waits_in_turn_ < 2) return {};", "if (waits_in_turn_ < 1) return {};", "tune/tuning_search_test.cpp"),
     mutation("list: a range may have the step 0", "sources/list/brace_expansion",
              "const std::uint64_t stride = step == 0 ? 1 : magnitude(step);",

@@ -1,5 +1,5 @@
 #include <millrace/base/random.hpp>
-#include <millrace/order/lane_jitter.hpp>
+#include <millrace/order/exact_order.hpp>
 #include <millrace/order/sliding_jitter.hpp>
 
 #include <doctest/doctest.h>

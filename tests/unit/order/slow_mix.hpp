@@ -3,7 +3,7 @@
 
 #include "../../thorough.hpp"
 
-#include <millrace/order/mix_cursor.hpp>
+#include <millrace/order/mix_plan.hpp>
 
 #include <doctest/doctest.h>
 

@@ -2,7 +2,6 @@
 #include <millrace/report/simulate/simulation.hpp>
 #include <millrace/run/memory_budget.hpp>
 #include <millrace/tune/tuning.hpp>
-#include <millrace/tune/tuning_search.hpp>
 
 #include <doctest/doctest.h>
 

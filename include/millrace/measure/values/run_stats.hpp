@@ -17,7 +17,7 @@
 namespace millrace { inline namespace MILLRACE_ABI {
 
 // Describes the shuffle quality of the samples of a rank, compared with the forecast and with a complete shuffle.
-// Shares are from 0 to 1; distances are in positions. order/shuffle_forecast.hpp defines the shares, and
+// Shares are from 0 to 1; distances are in positions. order/shuffle_quality.hpp defines the shares, and
 // order/shuffle_quality.hpp defines how they are measured.
 
 /// The shuffle quality, compared with a shuffle of the complete data set.

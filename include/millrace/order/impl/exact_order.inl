@@ -3,14 +3,82 @@
 
 #include <millrace/order/exact_order.hpp>
 
+#include <millrace/base/random.hpp>
 #include <millrace/order/shard_order.hpp>
 
-#include <algorithm>
 #include <numeric>
-#include <string>
-#include <utility>
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
+
+MILLRACE_RARE pass_layout::pass_layout(options o)
+    : shards_(std::move(o.shards)), dropped_(o.dropped), dropped_at_(o.dropped_at) {
+  starts_.clear();
+  starts_.reserve(shards_.size() + 1);
+  std::uint64_t total = 0;
+  for (const std::size_t shard : shards_) {
+    starts_.push_back(total);
+    total += o.counts[shard];
+  }
+  starts_.push_back(total);
+}
+
+MILLRACE_INLINE std::vector<located_sample> pass_layout::dropped() const {
+  std::vector<located_sample> left_out;
+  for (std::size_t k = 0; k < shards_.size(); ++k) {
+    const std::uint64_t end = std::min(starts_[k + 1], dropped_at_ + dropped_);
+    for (std::uint64_t ordinal = std::max(starts_[k], dropped_at_); ordinal < end; ++ordinal)
+      left_out.push_back({shards_[k], ordinal - starts_[k]});
+  }
+  return left_out;
+}
+
+MILLRACE_RARE pass_permutation::pass_permutation(const options& o) {
+  const auto shuffle = [&o](auto& table) {
+    table.resize(static_cast<std::size_t>(o.length));
+    std::iota(table.begin(), table.end(), 0);
+    rng random({.seed = o.seed, .epoch = o.pass, .sample = permutation_stream, .stage = permutation_stream});
+    for (std::uint64_t i = o.length; i > 1; --i) std::swap(table[i - 1], table[random.below(i)]);
+  };
+  if (o.length > std::uint64_t{1} << 32) shuffle(wide_);
+  else shuffle(narrow_);
+}
+
+MILLRACE_INLINE std::uint64_t lane_jitter::key(std::uint64_t index) const noexcept {
+  const auto& o = options_;
+  rng random({.seed = o.seed, .epoch = o.pass, .sample = combine_keys(o.lane, index), .stage = jitter_stream});
+  return (index << 16) + random.below(o.window);
+}
+
+MILLRACE_INLINE std::uint64_t lane_jitter::at(std::uint64_t ordinal) const {
+  if (!moves()) return ordinal;
+  std::vector<entry> around;
+  static_cast<void>(gather(ordinal, around));
+  return around.front().index;
+}
+
+MILLRACE_INLINE std::uint64_t lane_jitter::gather(std::uint64_t ordinal, std::vector<entry>& around) const {
+  const auto& o = options_;
+  const std::uint64_t at = ordinal << 16;
+  const std::uint64_t begin = at < o.window ? 0 : ((at - o.window) >> 16) + 1;
+  const std::uint64_t end = std::min(o.length, (at + o.window + one_place - 1) >> 16);
+  around.clear();
+  around.reserve(static_cast<std::size_t>(end - begin));
+  for (std::uint64_t i = begin; i < end; ++i) around.push_back({key(i), i});
+  // Samples before `begin` have already been delivered. The first `ordinal - begin` entries by key have been delivered
+  // too.
+  const auto here = around.begin() + static_cast<std::ptrdiff_t>(ordinal - begin);
+  std::nth_element(around.begin(), here, around.end(),
+                   [](const entry& a, const entry& b) { return sliding_jitter<entry>::sorts_after(b, a); });
+  around.erase(around.begin(), here);
+  return end;
+}
+
+MILLRACE_RARE lane_walk::lane_walk(const lane_jitter& order, std::uint64_t ordinal) : order_(order), ordinal_(ordinal) {
+  if (!order_.moves() || ordinal_ >= order_.settings().length) return;
+  std::vector<lane_jitter::entry> around;
+  const std::uint64_t arrived = order_.gather(ordinal_, around);
+  waiting_.start(arrived, std::move(around));
+}
 
 MILLRACE_INLINE std::size_t automatic_lanes(const exact_order_options& o) {
   constexpr std::uint64_t single_lane_samples = std::uint64_t{1} << 18;

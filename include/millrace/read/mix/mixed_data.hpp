@@ -15,9 +15,8 @@
 #include <millrace/io/index/set/shard_sets.hpp>
 #include <millrace/item/position.hpp>
 #include <millrace/measure/values/run_stats.hpp>
-#include <millrace/order/mix_cursor.hpp>
-#include <millrace/order/mix_pattern.hpp>
 #include <millrace/order/mix_plan.hpp>
+#include <millrace/order/mix_pattern.hpp>
 #include <millrace/read/mix/mixed_item.hpp>
 #include <millrace/read/run/order_rule.hpp>
 

@@ -1,21 +1,6 @@
 // ---- diagnose.hpp
 // block 1 is a message of a compiler
 
-// ---- exhausted.hpp
-#include <millrace/millrace.hpp>
-#include <millrace/mix.hpp>
-
-struct number {
-  int value;
-};
-number prepare_photo(const mr::record&);
-
-void mixed() {
-  auto photos = mr::shards("photos.tar") | mr::map(prepare_photo);
-  auto drawings = mr::shards("drawings.tar") | mr::map(prepare_photo);
-EXAMPLE
-}
-
 // ---- flow.hpp
 #include <millrace/millrace.hpp>
 

@@ -17,13 +17,6 @@ void show(const mr::detail::exact_order& order, std::uint64_t resumed_at) {
 EXAMPLE
 }
 
-// ---- mix_cursor.hpp
-void read(std::uint64_t shard, std::uint64_t index);
-
-void show(const mr::detail::mix_plan& plan, std::uint64_t resumed_at) {
-EXAMPLE
-}
-
 // ---- mix_plan.hpp
 void show(const std::vector<std::uint64_t>& a, const std::vector<std::uint64_t>& b) {
 EXAMPLE 1
@@ -39,18 +32,8 @@ void show(const mr::detail::mix_rule& rule, const std::vector<std::uint64_t>& sa
 EXAMPLE
 }
 
-// ---- pass_layout.hpp
-void show(const std::vector<std::uint64_t>& counts) {
-EXAMPLE
-}
-
 // ---- shard_order.hpp
 void show(std::uint64_t epoch, std::size_t k) {
-EXAMPLE
-}
-
-// ---- shuffle_forecast.hpp
-void show(const mr::detail::exact_order& order) {
 EXAMPLE
 }
 
