@@ -49,9 +49,7 @@
 #include <millrace/io/file/impl/file_list.inl>
 #include <millrace/io/file/impl/foreign_file.inl>
 #include <millrace/io/file/impl/metered_file.inl>
-#include <millrace/io/file/impl/name_list.inl>
 #include <millrace/io/file/impl/read_file.inl>
-#include <millrace/io/file/impl/run_concurrently.inl>
 #include <millrace/io/file/impl/storage.inl>
 #include <millrace/io/cache/impl/cache_block.inl>
 #include <millrace/io/cache/impl/cache_contents.inl>
@@ -59,7 +57,6 @@
 #include <millrace/io/cache/impl/cache_ledger.inl>
 #include <millrace/io/cache/impl/cached_storage.inl>
 #include <millrace/io/tar/format/impl/required_fields.inl>
-#include <millrace/io/tar/format/impl/selected_fields.inl>
 #include <millrace/io/tar/format/impl/tar_fields.inl>
 #include <millrace/io/tar/format/impl/tar_header.inl>
 #include <millrace/io/tar/read/impl/declared_samples.inl>
@@ -73,12 +70,11 @@
 #include <millrace/io/index/choice/impl/key_list.inl>
 #include <millrace/io/index/choice/impl/sample_choice.inl>
 #include <millrace/io/index/entries/impl/entries_build.inl>
-#include <millrace/io/index/entries/impl/entry_file.inl>
+#include <millrace/io/index/entries/impl/entry_files.inl>
 #include <millrace/io/index/format/impl/index_file.inl>
 #include <millrace/io/index/format/impl/index_format.inl>
 #include <millrace/io/index/format/impl/set_index.inl>
 #include <millrace/io/index/format/impl/shard_index.inl>
-#include <millrace/io/index/format/impl/shard_index_builder.inl>
 #include <millrace/io/index/format/impl/tar_index_scan.inl>
 #include <millrace/io/index/read/impl/block_cache.inl>
 #include <millrace/io/index/read/impl/indexed_reader.inl>

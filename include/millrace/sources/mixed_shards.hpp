@@ -12,7 +12,7 @@
 // another on_exhausted. Threads: as for shards().
 #pragma once
 
-#include <millrace/io/file/run_concurrently.hpp>
+#include <millrace/io/file/file_list.hpp>
 #include <millrace/item/owner.hpp>
 #include <millrace/item/scratch.hpp>
 #include <millrace/read/mix/mix_streams.hpp>

@@ -7,7 +7,7 @@
 #include "kills_subject.hpp"
 
 #include <millrace/base/json_objects.hpp>
-#include <millrace/io/file/last_line.hpp>
+#include <millrace/io/file/append_file.hpp>
 #include <millrace/io/tar/write/shard_writer.hpp>
 #include <millrace/metrics.hpp>
 #include <millrace/run/quarantine_list.hpp>

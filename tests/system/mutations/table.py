@@ -84,7 +84,7 @@ MUTATIONS = (
     mutation("file: the rest of a short read is read from its beginning", "io/file/byte_source",
              "source.read_at(offset_bytes + filled, buffer.subspan(filled))",
              "source.read_at(offset_bytes, buffer.subspan(filled))", "io/file/byte_source_test.cpp"),
-    mutation("file: a file is removed while its writer owns the lock", "io/file/abandoned_files",
+    mutation("file: a file is removed while its writer owns the lock", "io/file/atomic_file",
              "files.try_lock(file) == 0 && ", "", "io/file/files_test.cpp"),
     mutation("write: the first two fields may have one name", "io/tar/write/shard_writer",
              "if (i > 0 && name == sorted_[i - 1].name)", "if (i > 1 && name == sorted_[i - 1].name)",

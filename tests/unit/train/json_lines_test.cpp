@@ -3,7 +3,7 @@
 
 #include <millrace/base/error.hpp>
 #include <millrace/base/json_writer.hpp>
-#include <millrace/io/file/last_line.hpp>
+#include <millrace/io/file/append_file.hpp>
 #include <millrace/train/json_lines.hpp>
 
 #include <doctest/doctest.h>

@@ -11,17 +11,58 @@
 #pragma once
 
 #include <millrace/io/file/metered_file.hpp>
-#include <millrace/io/file/name_list.hpp>
 
+#include <cstddef>
 #include <cstdint>
+#include <functional>
+#include <initializer_list>
 #include <memory>
 #include <mutex>
 #include <span>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
+
+// The file names of a source. One block of memory contains all characters and, for each name, 8 bytes.
+//
+// Copies share the block. Errors: none. Threads: immutable; any thread. Lifetime: a view is valid as long as any copy
+// of the list exists.
+
+/// An immutable list of names.
+class name_list {
+ public:
+  name_list(const std::vector<std::string>& names);   // NOLINT(*-explicit-*)
+  name_list(std::initializer_list<std::string> names);
+
+  /// Returns the number of names.
+  std::size_t size() const noexcept { return all_->ends.size(); }
+  /// Returns the memory use of all names, in bytes.
+  std::size_t bytes() const noexcept { return all_->text.size() + size() * sizeof(std::size_t); }
+  /// Returns a name.
+  std::string operator[](std::size_t number) const;
+  /// Returns a name without copying it.
+  std::string_view view(std::size_t number) const noexcept {
+    const std::size_t begin = number == 0 ? 0 : all_->ends[number - 1];
+    return std::string_view(all_->text).substr(begin, all_->ends[number] - begin);
+  }
+  /// Returns all names.
+  std::vector<std::string> strings() const;
+  /// Returns the common folder of all names, with its last slash, or "" if there is none.
+  std::string_view common_folder() const noexcept;
+
+ private:
+  struct names {
+    std::string text{};
+    std::vector<std::size_t> ends{};   // end of each name in the text
+  };
+
+  name_list(const std::string* begin, std::size_t size);
+
+  std::shared_ptr<const names> all_;
+};
 
 /// Names of files in a storage.
 class file_list {
@@ -65,6 +106,29 @@ class file_list {
   storage at_;
   std::shared_ptr<answers> answers_;   // unused for local files
 };
+
+// Sends many requests to a storage concurrently. Concurrent requests are faster, because each request mostly waits for
+// the storage.
+//
+// Errors: if calls of `act` throw, the function waits for all calls. Then it rethrows the exception of the call with
+// the lowest index. Threads: starts up to `max_threads` - 1 threads and waits for them. If the system cannot start
+// threads, the calling thread executes the remaining calls.
+
+class notice_outlet;
+
+/// Options of run_concurrently() for a list of names. If the calls need a long time, a notice reports the step
+/// (sync/slow_step.hpp).
+struct run_concurrently_options {
+  const char* step;   ///< the name of the step in the notice, such as "finds files in the storage"
+  name_list names;
+  std::size_t max_threads = 32;
+  notice_outlet* notices = nullptr;   ///< receives the notice; if null, the notice is printed to stderr
+  std::uint64_t report_after_ns = 10'000'000'000;
+};
+void run_concurrently(const run_concurrently_options& o, const std::function<void(std::size_t)>& act);
+
+/// Calls `act` with every index below `count`, on up to `max_threads` threads.
+void run_concurrently(std::size_t count, std::size_t max_threads, const std::function<void(std::size_t)>& act);
 
 }}}   // namespace millrace::detail
 

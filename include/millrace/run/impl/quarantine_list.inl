@@ -5,7 +5,7 @@
 
 #include <millrace/base/json_writer.hpp>
 #include <millrace/base/text.hpp>
-#include <millrace/io/file/last_line.hpp>
+#include <millrace/io/file/append_file.hpp>
 #include <millrace/sources/list/listed_key.hpp>
 
 #include <algorithm>

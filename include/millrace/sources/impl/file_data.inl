@@ -6,7 +6,7 @@
 #include <millrace/base/crc32c.hpp>
 #include <millrace/base/digest.hpp>
 #include <millrace/base/text.hpp>
-#include <millrace/io/file/run_concurrently.hpp>
+#include <millrace/io/file/file_list.hpp>
 #include <millrace/sources/list/shard_list.hpp>
 
 #include <algorithm>

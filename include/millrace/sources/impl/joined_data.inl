@@ -6,7 +6,7 @@
 #include <millrace/base/digest.hpp>
 #include <millrace/base/radix_sort.hpp>
 #include <millrace/base/text.hpp>
-#include <millrace/io/file/run_concurrently.hpp>
+#include <millrace/io/file/file_list.hpp>
 #include <millrace/item/record_builder.hpp>
 
 #include <algorithm>

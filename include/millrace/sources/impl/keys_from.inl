@@ -5,7 +5,7 @@
 
 #include <millrace/base/error.hpp>
 #include <millrace/io/file/byte_source.hpp>
-#include <millrace/io/file/last_line.hpp>
+#include <millrace/io/file/append_file.hpp>
 #include <millrace/sources/list/listed_key.hpp>
 
 #include <array>

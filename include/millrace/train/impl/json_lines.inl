@@ -5,7 +5,7 @@
 
 #include <millrace/base/half.hpp>
 #include <millrace/base/json_writer.hpp>
-#include <millrace/io/file/last_line.hpp>
+#include <millrace/io/file/append_file.hpp>
 
 namespace millrace { inline namespace MILLRACE_ABI {
 

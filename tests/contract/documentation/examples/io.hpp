@@ -39,13 +39,6 @@ void example() {
 EXAMPLE
 }
 
-// ---- cache_plan.hpp
-#include <vector>
-void example(std::uint64_t limit_bytes, const std::vector<std::string>& names,
-             const std::vector<std::uint64_t>& blocks) {
-EXAMPLE
-}
-
 // ---- cached.hpp
 #include <millrace/shards.hpp>
 struct vault {
@@ -70,16 +63,6 @@ void example(std::string_view record) {
 EXAMPLE
 }
 
-// ---- run_concurrently.hpp
-#include <string>
-#include <vector>
-struct place {
-  int find(const std::string& name) const;
-};
-void example(const std::vector<std::string>& names, std::vector<int>& entries, const place* at) {
-EXAMPLE
-}
-
 // ---- atomic_file.hpp
 void example(std::span<const std::byte> data) {
 EXAMPLE
@@ -101,11 +84,6 @@ EXAMPLE
 // ---- foreign_file.hpp
 #include <millrace/base/error.hpp>
 void example(std::string_view front) {
-EXAMPLE
-}
-
-// ---- name_list.hpp
-void example() {
 EXAMPLE
 }
 
@@ -154,13 +132,6 @@ EXAMPLE
 // ---- entries_build.hpp
 void example(mr::detail::shard_index& index, const mr::detail::entry_maker& build, const std::string& shard,
              const std::string& path) {
-EXAMPLE
-}
-
-// ---- entry_file.hpp
-#include <millrace/io/index/read/indexed_reader.hpp>
-void example(const mr::storage& place, mr::detail::read_meter& meter, mr::byte_source& source,
-             mr::detail::shard_index& index, mr::block_pool& pool) {
 EXAMPLE
 }
 
@@ -238,19 +209,6 @@ void example(const mr::detail::index_summary& head, const std::string& name, con
              const mr::file_identity* file) {
 EXAMPLE
 }
-
-// ---- returning_samples.hpp
-void example(mr::detail::returning_samples& returning, mr::detail::indexed_shard& shard, std::size_t number,
-             mr::event_counts& counts, const mr::detail::name_list& names) {
-EXAMPLE
-}
-
-// ---- idle_files.hpp
-struct example {
-  void read(std::size_t shard) {
-    EXAMPLE
-  }
-};
 
 // ---- shard_data.hpp
 void example(const std::vector<std::string>& names, std::span<const mr::detail::located_sample> samples,

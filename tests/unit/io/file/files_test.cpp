@@ -2,7 +2,7 @@
 #include "../tar_bytes.hpp"
 
 #include <millrace/io/file/foreign_file.hpp>
-#include <millrace/io/file/name_list.hpp>
+#include <millrace/io/file/file_list.hpp>
 #include <millrace/io/tar/write/shard_writer.hpp>
 #include <millrace/sources/line_reader.hpp>
 

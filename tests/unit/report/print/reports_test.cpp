@@ -1,7 +1,7 @@
 #include "../sample_statistics.hpp"
 #include "pieces_of_text.hpp"
 #include <millrace/image/values/jpeg_refusal.hpp>
-#include <millrace/io/file/abandoned_files.hpp>
+#include <millrace/io/file/atomic_file.hpp>
 #include <millrace/report/print/charts.hpp>
 #include <millrace/report/print/chrome_trace.hpp>
 #include <millrace/report/print/html_report.hpp>

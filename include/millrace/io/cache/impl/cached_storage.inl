@@ -7,7 +7,6 @@
 #include <millrace/io/file/posix_files.hpp>
 #include <millrace/sync/start_thread.hpp>
 
-#include <algorithm>
 #include <cstring>
 #include <exception>
 

@@ -3,13 +3,6 @@
 
 #include <millrace/io/file/atomic_file.hpp>
 
-#include <millrace/base/error.hpp>
-#include <millrace/base/text.hpp>
-#include <millrace/io/file/abandoned_files.hpp>
-
-#include <algorithm>
-#include <utility>
-
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 template <class Files>

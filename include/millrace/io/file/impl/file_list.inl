@@ -4,12 +4,52 @@
 #include <millrace/io/file/file_list.hpp>
 
 #include <millrace/base/error.hpp>
-#include <millrace/io/file/run_concurrently.hpp>
 #include <millrace/item/owner.hpp>
+#include <millrace/sync/slow_step.hpp>
+#include <millrace/sync/start_thread.hpp>
 
+#include <algorithm>
+#include <atomic>
 #include <cerrno>
+#include <exception>
+#include <thread>
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
+
+MILLRACE_RARE std::string name_list::operator[](std::size_t number) const { return std::string(view(number)); }
+
+MILLRACE_RARE std::vector<std::string> name_list::strings() const {
+  std::vector<std::string> names;
+  names.reserve(size());
+  for (std::size_t i = 0; i < size(); ++i) names.emplace_back(view(i));
+  return names;
+}
+
+MILLRACE_RARE name_list::name_list(const std::vector<std::string>& names) : name_list(names.data(), names.size()) {}
+
+MILLRACE_RARE name_list::name_list(std::initializer_list<std::string> names) : name_list(names.begin(), names.size()) {}
+
+MILLRACE_RARE name_list::name_list(const std::string* begin, std::size_t size) {
+  auto all = make_shared_object<names>();
+  std::size_t bytes = 0;
+  for (std::size_t i = 0; i < size; ++i) bytes += begin[i].size();
+  all->text.reserve(bytes);
+  all->ends.reserve(size);
+  for (std::size_t i = 0; i < size; ++i) all->ends.push_back(all->text.append(begin[i]).size());
+  all_ = std::move(all);
+}
+
+MILLRACE_RARE std::string_view name_list::common_folder() const noexcept {
+  if (size() == 0) return {};
+  std::string_view common = view(0);
+  for (std::size_t i = 1; i < size(); ++i) {
+    const std::string_view name = view(i);
+    common = common.substr(
+        0, static_cast<std::size_t>(std::mismatch(common.begin(), common.end(), name.begin(), name.end()).first -
+                                    common.begin()));
+  }
+  return common.substr(0, common.rfind('/') + 1);   // without a slash, npos + 1 is 0
+}
 
 MILLRACE_RARE file_list::file_list(name_list names, storage at, std::uint64_t report_after_ns)
     : file_list(std::move(names), std::move(at), make_shared_object<answers>()) {
@@ -71,6 +111,39 @@ MILLRACE_RARE file_stamp file_list::stamp(std::size_t file) const {
   // Without the size and time of the file, a resume point could match other data.
   throw io_error("cannot get the size of the file: " + reason_of(errno), "Check the file, and the disk or mount",
                  {.shard = names_[file]});
+}
+
+MILLRACE_RARE void run_concurrently(const run_concurrently_options& o, const std::function<void(std::size_t)>& act) {
+  slow_step step(o.step, {.items = o.names.size(), .notices = o.notices, .after_ns = o.report_after_ns});
+  run_concurrently(o.names.size(), o.max_threads, [&](std::size_t i) {
+    const slow_step::item here(step, o.names.view(i));
+    act(i);
+  });
+}
+
+MILLRACE_RARE void run_concurrently(std::size_t count, std::size_t max_threads,
+                                    const std::function<void(std::size_t)>& act) {
+  std::atomic<std::size_t> next{0};
+  std::mutex mutex;
+  std::size_t failed = count;
+  std::exception_ptr first_error;
+  const auto work = [&](std::size_t) {
+    for (std::size_t i = 0; (i = next.fetch_add(1)) < count;) try {
+        act(i);
+      } catch (...) {
+        const std::lock_guard lock(mutex);
+        if (i < failed) first_error = std::current_exception();
+        failed = std::min(failed, i);
+      }
+  };
+  std::vector<std::thread> others;
+  try {
+    start_threads(others, std::max<std::size_t>(std::min(count, max_threads), 1) - 1, work);
+  } catch (...) {   // too few threads: the calling thread executes the remaining calls
+  }
+  work(0);
+  for (auto& t : others) t.join();
+  if (first_error) std::rethrow_exception(first_error);
 }
 
 }}}   // namespace millrace::detail

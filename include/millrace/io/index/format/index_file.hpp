@@ -138,7 +138,7 @@ index_summary summarize_stored_index(const storage& at, const std::string& shard
 /// index.entries() describes. If `entries` is null, the entries in the file are copied.
 stored_index store_index(const std::string& path, shard_index& index, const entry_pieces* entries = nullptr);
 
-/// Removes temporary index files that killed processes left in the folder of this index (abandoned_files.hpp). Call it
+/// Removes temporary index files that killed processes left in the folder of this index (atomic_file.hpp). Call it
 /// once before many calls of store_index().
 void remove_abandoned_indexes(const std::string& path);
 

@@ -13,7 +13,8 @@
 // records its checksum, and all later reads check it. Up to 128 files stay open between reads.
 // expect() decides whether samples are read in blocks of neighbors (block_cache.hpp). On a local disk, only small
 // samples are read in blocks.
-// Entry points (positions where a decoder may start) are read with their field, if the index has them (entry_file.hpp).
+// Entry points (positions where a decoder may start) are read with their field, if the index has them
+// (entry_files.hpp).
 //
 // Damage: a shard that is damaged at the start is an error, unless damaged_shards_at_most allows it. If the shard has
 // an index from before the damage, the set contains all its samples, and reading an unreadable sample is an error.
@@ -24,8 +25,7 @@
 #pragma once
 
 #include <millrace/io/file/metered_file.hpp>
-#include <millrace/io/file/name_list.hpp>
-#include <millrace/io/file/run_concurrently.hpp>
+#include <millrace/io/file/file_list.hpp>
 #include <millrace/io/index/choice/sample_choice.hpp>
 #include <millrace/io/index/entries/entry_files.hpp>
 #include <millrace/io/index/read/block_cache.hpp>
@@ -33,9 +33,8 @@
 #include <millrace/io/index/read/indexed_reader.hpp>
 #include <millrace/io/index/set/damaged_shards.hpp>
 #include <millrace/io/index/set/indexed_shard.hpp>
-#include <millrace/io/index/set/returning_samples.hpp>
-#include <millrace/io/index/set/shard_heads.hpp>
 #include <millrace/io/index/set/shared_reads.hpp>
+#include <millrace/io/index/set/shard_heads.hpp>
 #include <millrace/item/owner.hpp>
 #include <millrace/item/sample.hpp>
 

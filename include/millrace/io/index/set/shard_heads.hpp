@@ -15,7 +15,7 @@
 // io_error if a set index that the options name cannot be read. Threads: starts threads and waits for them.
 #pragma once
 
-#include <millrace/io/file/name_list.hpp>
+#include <millrace/io/file/file_list.hpp>
 #include <millrace/io/index/format/set_index.hpp>
 #include <millrace/io/index/set/index_build.hpp>
 

@@ -51,6 +51,29 @@ class required_fields {
 
 }}   // namespace millrace
 
+namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
+
+// The set of fields that the user selects from each sample.
+//
+// Errors: setup_error for a name with upper-case letters, because field names have only lower-case letters. Threads:
+// immutable; any thread.
+
+/// The selected fields by name.
+class selected_fields {
+ public:
+  explicit selected_fields(const std::vector<std::string>& fields);
+
+  /// Returns whether `field` is selected.
+  bool contains(std::string_view field) const noexcept;
+
+ private:
+  void add(std::string_view names);
+
+  std::vector<std::string> names_;
+};
+
+}}}   // namespace millrace::detail
+
 #ifndef MILLRACE_COMPILED
 #include <millrace/io/tar/format/impl/required_fields.inl>
 #endif

@@ -27,7 +27,6 @@
 #include <millrace/io/tar/format/member_name.hpp>
 #include <millrace/io/tar/format/required_fields.hpp>
 #include <millrace/io/tar/format/tar_member.hpp>
-#include <millrace/io/tar/format/selected_fields.hpp>
 #include <millrace/io/tar/read/returning_keys.hpp>
 #include <millrace/item/owner.hpp>
 #include <millrace/item/record_builder.hpp>

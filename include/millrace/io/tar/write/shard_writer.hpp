@@ -8,7 +8,7 @@
 // or locale is written. A sample that would exceed a limit begins a new shard. A sample that is larger than max_bytes
 // gets its own shard. A shard appears under its name when it is complete and on the disk. The shard replaces any file
 // with the same name. Without close(), the last shard is discarded. The first call of write() removes temporary files
-// that a killed writer of the same pattern left (abandoned_files.hpp).
+// that a killed writer of the same pattern left (atomic_file.hpp).
 // Errors: setup_error for a pattern without exactly one %d, and for keys and fields that a reader would not return
 // unchanged. After a wrong key or field, the writer stays usable. io_error for a full disk and similar failures. After
 // an io_error, the writer is unusable.

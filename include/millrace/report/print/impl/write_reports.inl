@@ -4,7 +4,6 @@
 #include <millrace/report/print/write_reports.hpp>
 
 #include <millrace/io/file/append_file.hpp>
-#include <millrace/io/file/abandoned_files.hpp>
 #include <millrace/io/file/atomic_file.hpp>
 #include <millrace/report/print/chrome_trace.hpp>
 #include <millrace/report/print/html_report.hpp>

@@ -4,7 +4,6 @@
 #include <millrace/sources/prepare/write_set_index.hpp>
 
 #include <millrace/base/text.hpp>
-#include <millrace/io/file/abandoned_files.hpp>
 #include <millrace/io/file/atomic_file.hpp>
 #include <millrace/io/index/set/shard_heads.hpp>
 

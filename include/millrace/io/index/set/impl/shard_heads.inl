@@ -4,7 +4,7 @@
 #include <millrace/io/index/set/shard_heads.hpp>
 
 #include <millrace/base/error.hpp>
-#include <millrace/io/file/run_concurrently.hpp>
+#include <millrace/io/file/file_list.hpp>
 
 #include <algorithm>
 #include <utility>

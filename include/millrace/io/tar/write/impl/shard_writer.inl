@@ -5,7 +5,7 @@
 
 #include <millrace/base/error.hpp>
 #include <millrace/base/text.hpp>
-#include <millrace/io/file/abandoned_files.hpp>
+#include <millrace/io/file/atomic_file.hpp>
 #include <millrace/io/tar/format/member_name.hpp>
 #include <millrace/io/tar/format/tar_header.hpp>
 

@@ -1,9 +1,8 @@
-// Definitions for entry_file.hpp.
+// Definitions for entry_files.hpp.
 #pragma once
 
-#include <millrace/io/index/entries/entry_file.hpp>
+#include <millrace/io/index/entries/entry_files.hpp>
 
-#include <algorithm>
 #include <cstring>
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
