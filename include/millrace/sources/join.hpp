@@ -31,18 +31,135 @@
 #pragma once
 
 #include <millrace/base/version.hpp>
+#include <millrace/io/index/set/shard_sets.hpp>
 #include <millrace/item/owner.hpp>
+#include <millrace/order/exact_order.hpp>
 #include <millrace/read/run/indexed_run.hpp>
-#include <millrace/sources/joined_data.hpp>
 #include <millrace/sources/shards.hpp>
 
+#include <cstdint>
 #include <memory>
 #include <mutex>
+#include <string>
 #include <type_traits>
 #include <utility>
 #include <vector>
 
 namespace millrace { inline namespace MILLRACE_ABI {
+
+// Joins indexed data sets by the keys of their samples. This class is the data set of an indexed_run over a join.
+//
+// A partner of a sample is a sample with the same key in another set. The constructor finds the partners in the
+// indexes, and reads no sample.
+// Memory: 8 bytes for each joined sample and set. The constructor also needs 32 bytes for each sample of one set. The
+// indexes stay in memory.
+// Time: the constructor reads all indexes, and sorts the keys of each set except the first.
+// Errors: the errors of shard_data, and setup_error for keys and fields that cannot be joined.
+// Threads: any number of threads may call read() at the same time. Everything else is immutable.
+
+/// The treatment of a sample of the first set that has no partner in another set.
+enum class missing : std::uint8_t {
+  error,    ///< the session does not start
+  skip,     ///< the sample is omitted
+  partial   ///< the record has only the fields of the sets that have the key
+};
+
+/// Options of join().
+struct join_options {
+  millrace::missing missing = millrace::missing::error;   ///< treatment of samples without a partner
+  /// A prefix for the field names of each set, such as {"", "b."}. Sets after the end of the list have no prefix.
+  std::vector<std::string> prefixes{};
+  /// If true, a sample has partners only in shards with the same file name. Set this option if keys repeat in every
+  /// shard.
+  bool same_shard_names = false;
+};
+
+namespace detail {
+
+/// Reads several data sets together: the samples of the first set, each with the fields of its partners.
+class joined_data : public shard_sets {
+ public:
+  using item = record;
+
+  /// Finds the partners of all samples. The comment before this class lists the errors.
+  joined_data(std::vector<std::shared_ptr<shard_data>> sets, join_options options, notice_outlet& notices);
+
+  /// Returns the number of joined samples in each shard of the first set.
+  const std::vector<std::uint64_t>& counts() const noexcept { return counts_; }
+  /// Returns the identity of a joined sample, which is the identity of its sample in the first set.
+  std::uint64_t id_of(const located_sample& s) const noexcept { return sets_[0]->id_of(in_set(s, 0)); }
+  /// Returns a text with the number of chosen samples of each set, or "" without a choice.
+  std::string choice_text() const;
+  /// Returns the size of the joined samples in all sets. The size is estimated from the share of joined samples.
+  std::uint64_t size_bytes() const noexcept;
+  /// Returns a fingerprint. The upper half identifies the first set, and the lower half the other sets and the
+  /// partners.
+  std::uint64_t fingerprint() const noexcept { return fingerprint_; }
+  /// Returns shard, key and offset of a sample in the first set.
+  error_location location_of(const located_sample& s) const { return sets_[0]->location_of(in_set(s, 0)); }
+  /// Returns the location of another part of a sample whose members are not adjacent in its shard.
+  std::optional<other_piece> other_piece_of(const error_location& sample) const;
+  /// Throws setup_error if `then`, the fingerprint in a resume point, belongs to another join.
+  void check_same(std::uint64_t then) const;
+
+  /// Works like shard_data::expect(), for all sets together.
+  std::size_t expect(const expected_order& order);
+  /// Announces shards to the storages: these shards of the first set, and all shards of other sets with their partners.
+  void expect_shards(std::span<const std::size_t> shards) const;
+  /// Works like shard_data::read().
+  std::size_t read(std::span<const located_sample> samples, std::span<record> records, std::exception_ptr& failure);
+  /// Works like shard_data::is_given_up().
+  bool is_given_up(const std::exception_ptr& failure) const noexcept;
+
+  /// Returns a text with the number of samples, and the number of partners in each set.
+  std::string describe(const exact_order&) const;
+
+ private:
+  static constexpr std::uint64_t none = ~std::uint64_t{0};
+  static constexpr std::uint64_t upper_half = ~std::uint64_t{0} << 32;
+
+  struct set_facts {
+    // samples: number in this set; missing: samples of the first set without a partner in this set
+    std::uint64_t samples = 0, missing = 0;
+    std::uint64_t unused = 0;      // samples of the set that are not a partner
+    std::uint64_t used = 0;        // joined samples with a partner in this set
+    std::uint64_t neighbors = 0;   // joined samples whose partner directly follows the previous partner
+    std::string first_missing{};   // key of the first sample without a partner
+  };
+  class key_table;
+
+  static std::uint64_t packed(std::uint64_t shard, std::uint64_t number) noexcept { return shard << 32 | number; }
+  static located_sample unpacked(std::uint64_t place) noexcept {
+    return {.shard = place >> 32, .index = place & ~upper_half};
+  }
+  /// Returns the location of a joined sample in a set that contains it.
+  located_sample in_set(const located_sample& s, std::size_t set) const noexcept {
+    return unpacked(places_[set][first_of_[s.shard] + s.index]);
+  }
+  std::string name_of(std::size_t set) const;
+  void check_fields() const;
+  /// Finds the partner in `set` of every sample of the first set. Stores `none` for a sample without a partner.
+  void find_partners(std::size_t set);
+  /// Throws setup_error if no sample has a partner in `set`. With missing::error, also throws setup_error if one sample
+  /// has no partner.
+  void check_partners(std::size_t set, const key_table& keys) const;
+  /// Removes samples without a partner from all sets.
+  void skip_missing();
+  void count_shards();
+  /// Reads the samples of one set. If a joined sample has no sample in this set, its record remains empty. Returns the
+  /// number of samples before the first error, which is stored in `failure`.
+  std::size_t read_set(std::size_t set, std::span<const located_sample> samples, std::span<record> records,
+                       std::exception_ptr& failure);
+
+  const join_options options_;
+  block_pool pool_;
+  std::vector<std::vector<std::uint64_t>> places_;   // for each set, the location of each joined sample
+  std::vector<std::uint64_t> counts_, first_of_;     // for each shard of the first set
+  std::vector<set_facts> facts_;
+  std::uint64_t fingerprint_ = 0, skipped_ = 0;
+};
+
+}   // namespace detail
 
 namespace detail {
 

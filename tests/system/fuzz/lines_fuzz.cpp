@@ -3,7 +3,7 @@
 // The first bytes of the input select options and the longest line. Some inputs are preceded by lines that almost fill
 // the first chunk of the file, so that the rest spans two chunks.
 #include <millrace/io/file/foreign_file.hpp>
-#include <millrace/sources/line_reader.hpp>
+#include <millrace/sources/lines.hpp>
 
 #include "fuzz_target.hpp"
 

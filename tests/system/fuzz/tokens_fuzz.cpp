@@ -3,7 +3,7 @@
 // it.
 //
 // The first byte of an input selects the reader, and whether the size of the file is repaired.
-#include <millrace/sources/megatron_index.hpp>
+#include <millrace/sources/token_windows.hpp>
 #include <millrace/sources/token_layout.hpp>
 
 #include "fuzz_target.hpp"

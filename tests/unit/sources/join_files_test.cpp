@@ -2,7 +2,7 @@
 #include "../../temporary_folder.hpp"
 
 #include <millrace/io/tar/write/shard_writer.hpp>
-#include <millrace/sources/joined_data.hpp>
+#include <millrace/sources/join.hpp>
 
 #include <doctest/doctest.h>
 

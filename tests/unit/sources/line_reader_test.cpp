@@ -2,7 +2,7 @@
 #include "../io/tar_bytes.hpp"
 
 #include <millrace/sources/keys_from.hpp>
-#include <millrace/sources/line_reader.hpp>
+#include <millrace/sources/lines.hpp>
 
 #include <doctest/doctest.h>
 

@@ -1,9 +1,3 @@
-// ---- file_data.hpp
-void example(const std::vector<std::string>& names, std::span<const mr::detail::located_sample> samples,
-             std::span<mr::record> records, std::exception_ptr& failure) {
-EXAMPLE
-}
-
 // ---- files.hpp
 #include <millrace/millrace.hpp>
 struct example { mr::picture pixels; std::int32_t label; };
@@ -30,12 +24,6 @@ EXAMPLE
 // ---- keys_from.hpp
 #include <millrace/shards.hpp>
 void example() {
-EXAMPLE
-}
-
-// ---- line_reader.hpp
-void use(std::string_view text, std::uint64_t number);
-void reading(mr::block_pool& pool) {
 EXAMPLE
 }
 
@@ -73,14 +61,6 @@ void flows() {
 EXAMPLE
 }
 
-// ---- joined_data.hpp
-#include <millrace/sync/notice_outlet.hpp>
-void example(std::shared_ptr<mr::detail::shard_data> images, std::shared_ptr<mr::detail::shard_data> embeddings,
-             std::span<const mr::detail::located_sample> samples, std::span<mr::record> records,
-             std::exception_ptr& failure, mr::detail::notice_outlet& notices) {
-EXAMPLE
-}
-
 // ---- mix.hpp
 #include <millrace/millrace.hpp>
 struct example { mr::picture pixels; std::int32_t label; };
@@ -115,18 +95,6 @@ using namespace millrace;
 millrace::storage remote();
 }
 void example() {
-EXAMPLE
-}
-
-// ---- megatron_index.hpp
-void use(mr::detail::token_type type, const std::vector<std::uint64_t>& first_tokens);
-void example(const mr::storage& storage, std::uint64_t size_of_bin) {
-EXAMPLE
-}
-
-// ---- token_blocks.hpp
-std::vector<std::byte> read(std::uint64_t file, std::uint64_t number);
-void example(std::uint64_t file, std::uint64_t number) {
 EXAMPLE
 }
 

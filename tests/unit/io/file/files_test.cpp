@@ -4,7 +4,7 @@
 #include <millrace/io/file/foreign_file.hpp>
 #include <millrace/io/file/file_list.hpp>
 #include <millrace/io/tar/write/shard_writer.hpp>
-#include <millrace/sources/line_reader.hpp>
+#include <millrace/sources/lines.hpp>
 
 #include <doctest/doctest.h>
 

@@ -9,7 +9,7 @@
 #include <millrace/item/position.hpp>
 #include <millrace/item/tensor/array.hpp>
 #include <millrace/sources/keys_from.hpp>
-#include <millrace/sources/line_reader.hpp>
+#include <millrace/sources/lines.hpp>
 #include <millrace/sources/list/sidecar_counts.hpp>
 
 #include <doctest/doctest.h>
