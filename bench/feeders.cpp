@@ -17,7 +17,7 @@
 #include <millrace/base/clock.hpp>
 #include <millrace/base/crc32c.hpp>
 #include <millrace/millrace.hpp>
-#include <millrace/report/verdict/feeders.hpp>
+#include <millrace/report/verdict/limits.hpp>
 
 #include <arpa/inet.h>
 #include <sched.h>

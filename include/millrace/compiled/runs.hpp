@@ -82,16 +82,11 @@
 #include <millrace/report/print/impl/chrome_trace.inl>
 #include <millrace/report/print/impl/html_report.inl>
 #include <millrace/report/print/impl/json_report.inl>
-#include <millrace/report/print/impl/svg_plot.inl>
 #include <millrace/report/print/impl/text_report.inl>
 #include <millrace/report/print/impl/write_reports.inl>
-#include <millrace/report/simulate/impl/simulation.inl>
 #include <millrace/report/simulate/impl/what_if.inl>
-#include <millrace/report/verdict/impl/feeders.inl>
-#include <millrace/report/verdict/impl/knobs.inl>
 #include <millrace/report/verdict/impl/limits.inl>
-#include <millrace/report/verdict/impl/picture_statistics.inl>
-#include <millrace/report/verdict/impl/run_origin.inl>
+#include <millrace/report/verdict/impl/knobs.inl>
 #include <millrace/report/verdict/impl/verdict.inl>
 #include <millrace/train/impl/picture_grid.inl>
 #include <millrace/train/impl/json_lines.inl>

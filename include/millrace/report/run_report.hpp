@@ -8,14 +8,102 @@
 // with other numbers of workers.
 #pragma once
 
+#include <millrace/base/machine.hpp>
 #include <millrace/base/version.hpp>
+#include <millrace/measure/values/event_counts.hpp>
+#include <millrace/measure/values/event_names.hpp>
 #include <millrace/measure/values/timeline.hpp>
 #include <millrace/report/verdict/knobs.hpp>
-#include <millrace/report/verdict/picture_statistics.hpp>
-#include <millrace/report/verdict/run_origin.hpp>
 #include <millrace/report/verdict/verdict.hpp>
 
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
 namespace millrace { inline namespace MILLRACE_ABI {
+
+// Counts the JPEGs of a run by decoder and by kind of file.
+//
+//   mr::picture_statistics p;
+//   for (const mr::event_count& c : run.stats().counts) p.add(c);
+//   std::printf("%.1f %% left to libjpeg, %.2f bytes per pixel\n", 100 * p.share(p.libjpeg()), p.bytes_per_pixel());
+//
+// Counts all images that were rendered since the start of the run, including images in batches that have not been
+// delivered yet. Errors: none. Threads: not synchronized.
+
+/// Counts of the JPEGs of a run, by decoder and by kind of file.
+struct picture_statistics {
+  /// A reason why libjpeg decoded images, with the number of images.
+  struct reason {
+    std::string why{};
+    std::uint64_t pictures = 0;
+  };
+
+  std::uint64_t own_together = 0, own_alone = 0;   ///< by the built-in decoder: several at once, or one alone
+  std::vector<reason> by_libjpeg{};                ///< reasons, in descending order of frequency
+  std::uint64_t smaller = 0;                       ///< decoded at 1/8, 2/8 or 4/8 of the size, by any decoder
+  std::uint64_t progressive = 0;
+  std::uint64_t by_entries = 0, by_restarts = 0;   ///< crops that used stored entry points, or restart markers, to skip
+                                                   ///< data
+  std::uint64_t entries_refused = 0;               ///< entry points not used, because they belong to another file
+  std::uint64_t damaged = 0;                       ///< damaged images that accept_damaged permits
+  std::uint64_t warnings = 0;                      ///< all warnings of libjpeg
+  std::uint64_t bytes = 0, pixels = 0;             ///< total size of the files, and of the images as stored
+
+  /// Adds an event count of JPEGs. Does nothing and returns false for any other event.
+  bool add(const event_count& c);
+
+  /// Returns the number of images that libjpeg decoded.
+  std::uint64_t libjpeg() const noexcept;
+  /// Returns the number of all images.
+  std::uint64_t pictures() const noexcept { return own_together + own_alone + libjpeg(); }
+  /// Returns of_them / pictures(), the share of all images (0..1); 0 if no image was counted.
+  double share(std::uint64_t of_them) const noexcept;
+  /// Returns the mean bytes per pixel of the files.
+  double bytes_per_pixel() const noexcept;
+
+ private:
+  /// Returns the member that counts the event; null for an event that no member counts.
+  std::uint64_t* sum_of(detail::event_name name) noexcept;
+};
+
+// The origin of a report: program, command line, machine and date.
+//
+//   mr::run_origin o = mr::run_origin::now();      // of this process
+//   o.program;    // "train_images"
+//   o.date;       // "2026-11-23 08:36:04 UTC"
+//   o.command;    // "build/train_images --epochs 3"
+//   o.machine;    // "AMD EPYC, 6.3 GB, Linux 6.1.0 on node7"
+//
+// All text is converted to plain ASCII. A command line may contain secrets. Clear run_report::origin.command before you
+// publish a report. On systems other than Linux, members may be empty.
+// Errors: none. Threads: any thread.
+
+/// Program, date, command and machine of a run.
+struct run_origin {
+  std::string program{};   ///< name of the program without its folder
+  std::string date{};      ///< time of the report, UTC
+  std::string command{};   ///< the first 2,000 characters
+  std::string machine{};   ///< processor, memory, system and host name
+
+  /// Returns the origin of this process.
+  static run_origin now();
+};
+
+namespace detail {
+
+/// Returns the value of `word` in a file with lines of the form "word: value"; empty if no line has the word.
+std::string line_after(const char* path, std::string_view word);
+
+/// Returns the arguments of this process, each followed by a zero byte.
+std::string arguments_of_this_process();
+
+/// Returns the arguments as one line of at most 2,000 characters. If the arguments are plain ASCII, a shell accepts the
+/// line.
+std::string command_of(std::string_view arguments);
+
+}   // namespace detail
 
 /// The content of a report: measurements, verdict, predictions and facts.
 struct run_report {

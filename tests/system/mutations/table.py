@@ -53,7 +53,7 @@ MUTATIONS = (
              "measure/values/histogram_test.cpp"),
     mutation("meters: a stage that starved in a pause keeps that time", "measure/meters/trainer_times",
              "saturating_sub(s.starved_ns, idle - blocked);", "", "measure/meters/meters_test.cpp"),
-    mutation("print: a stage's bar may be longer than its axis", "report/print/svg_plot",
+    mutation("print: a stage's bar may be longer than its axis", "report/print/charts",
              "x(std::min(b.x1, o_.x_most))", "x(b.x1)", "report/print/charts_test.cpp"),
     mutation("meters: a completed read keeps its lane", "measure/meters/read_meter",
              "lanes_ &= ~(std::uint64_t{1} << start.lane);", "", "measure/meters/meters_test.cpp"),

@@ -1,5 +1,5 @@
 // The search for just enough workers over simulated set-ups: no thread, no clock, the same result every time.
-#include <millrace/report/simulate/simulation.hpp>
+#include <millrace/report/simulate/what_if.hpp>
 #include <millrace/run/memory_budget.hpp>
 #include <millrace/tune/tuning.hpp>
 

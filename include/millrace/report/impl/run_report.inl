@@ -3,13 +3,133 @@
 
 #include <millrace/report/run_report.hpp>
 
+#include <millrace/base/error.hpp>
 #include <millrace/base/format.hpp>
 #include <millrace/report/simulate/what_if.hpp>
 
+#include <sys/utsname.h>
+#include <time.h>
+
+#include <algorithm>
+#include <ctime>
 #include <limits>
 #include <map>
 
 namespace millrace { inline namespace MILLRACE_ABI {
+
+MILLRACE_INLINE bool picture_statistics::add(const event_count& c) {
+  const detail::event_name name = detail::event_of_text(c.what);
+  if (const char* const why = libjpeg_reason(name)) {
+    by_libjpeg.push_back({why, c.times});
+    std::stable_sort(by_libjpeg.begin(), by_libjpeg.end(),
+                     [](const reason& a, const reason& b) { return a.pictures > b.pictures; });
+    return true;
+  }
+  std::uint64_t* const sum = sum_of(name);
+  if (sum) *sum += c.times;
+  return sum != nullptr;
+}
+
+MILLRACE_INLINE std::uint64_t* picture_statistics::sum_of(detail::event_name name) noexcept {
+  using detail::event_name;
+  switch (name) {
+    case event_name::own_together: return &own_together;
+    case event_name::own_alone: return &own_alone;
+    case event_name::smaller: return &smaller;
+    case event_name::by_entries: return &by_entries;
+    case event_name::by_restarts: return &by_restarts;
+    case event_name::entries_refused: return &entries_refused;
+    case event_name::progressive: return &progressive;
+    case event_name::damaged: return &damaged;
+    case event_name::warnings: return &warnings;
+    case event_name::bytes: return &bytes;
+    case event_name::pixels: return &pixels;
+    default: return nullptr;
+  }
+}
+
+MILLRACE_INLINE std::uint64_t picture_statistics::libjpeg() const noexcept {
+  std::uint64_t sum = 0;
+  for (const reason& r : by_libjpeg) sum += r.pictures;
+  return sum;
+}
+
+MILLRACE_INLINE double picture_statistics::share(std::uint64_t of_them) const noexcept {
+  return pictures() > 0 ? static_cast<double>(of_them) / static_cast<double>(pictures()) : 0;
+}
+
+MILLRACE_INLINE double picture_statistics::bytes_per_pixel() const noexcept {
+  return pixels > 0 ? static_cast<double>(bytes) / static_cast<double>(pixels) : 0;
+}
+
+namespace detail {
+
+MILLRACE_INLINE std::string line_after(const char* path, std::string_view word) {
+  std::string value;
+  if (const auto file = open_text(path)) {
+    char line[512];
+    while (value.empty() && std::fgets(line, sizeof line, file.get())) {
+      const std::string_view text = line;
+      const std::size_t colon = text.find(':');
+      if (text.starts_with(word) && colon != std::string_view::npos)
+        value = text.substr(std::min(text.find_first_not_of(" \t", colon + 1), text.size()));
+    }
+  }
+  while (!value.empty() && value.back() == '\n') value.pop_back();
+  return value;
+}
+
+MILLRACE_INLINE std::string arguments_of_this_process() {
+  std::string all;
+  if (const auto file = open_text("/proc/self/cmdline")) {
+    char piece[4096];
+    while (const std::size_t length = std::fread(piece, 1, sizeof piece, file.get())) all.append(piece, length);
+  }
+  return all;
+}
+
+MILLRACE_INLINE std::string command_of(std::string_view arguments) {
+  constexpr std::size_t most = 2'000;
+  constexpr std::string_view for_a_shell = " \t\n\"'\\$&;|<>()*?[]{}#~`!";
+  std::string command;
+  while (!arguments.empty()) {
+    const std::size_t end = std::min(arguments.find('\0'), arguments.size());
+    const std::string_view argument = arguments.substr(0, end);
+    const bool plain = !argument.empty() && argument.find_first_of(for_a_shell) == std::string_view::npos;
+    command += command.empty() ? "" : " ";
+    const std::string escaped = printable(argument, argument.size());
+    command += plain ? escaped : "'" + escaped + "'";
+    arguments.remove_prefix(std::min(end + 1, arguments.size()));
+  }
+  if (command.size() <= most) return command;
+  command.resize(most);
+  return command + " ...";
+}
+
+}   // namespace detail
+
+MILLRACE_INLINE run_origin run_origin::now() {
+  run_origin o;
+  const std::string arguments = detail::arguments_of_this_process();
+  const std::string path = arguments.substr(0, arguments.find('\0'));
+  o.program = printable(path.substr(path.rfind('/') + 1));
+  o.command = detail::command_of(arguments);
+  const std::time_t seconds = std::time(nullptr);
+  std::tm utc{};
+  char date[40] = "";
+  if (::gmtime_r(&seconds, &utc)) std::strftime(date, sizeof date, "%Y-%m-%d %H:%M:%S UTC", &utc);
+  o.date = date;
+  o.machine = printable(detail::line_after("/proc/cpuinfo", "model name"));
+#if defined(__unix__)
+  utsname system{};
+  if (::uname(&system) == 0) {
+    if (o.machine.empty()) o.machine = printable(system.machine);
+    o.machine += ", " + detail::bytes_text(static_cast<double>(detail::usable_memory_bytes())) + ", " +
+                 printable(std::string(system.sysname) + " " + system.release + " on " + system.nodename);
+  }
+#endif
+  return o;
+}
 
 MILLRACE_INLINE run_report report_of(flow_statistics statistics, timeline events) {
   run_report r;

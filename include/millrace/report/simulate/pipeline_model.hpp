@@ -2,7 +2,7 @@
 //
 //   mr::detail::pipeline_model m = mr::detail::model_of(window);      // the recorded run
 //   m.workers = 8;
-//   mr::detail::simulated then = mr::detail::simulate(m);             // report/simulate/simulation.hpp
+//   mr::detail::simulated then = mr::detail::simulate(m);             // report/simulate/what_if.hpp
 //
 // I/O threads read `samples_per_read` samples at a time, and at most `read_ahead_bytes` ahead. Workers render each
 // sample into a row of a batch in one of `host_slots` slots. Copies are written to `device_slots` slots. If

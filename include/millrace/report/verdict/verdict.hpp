@@ -29,7 +29,6 @@
 #pragma once
 
 #include <millrace/base/version.hpp>
-#include <millrace/report/verdict/feeders.hpp>
 #include <millrace/report/verdict/limits.hpp>
 
 #include <string_view>

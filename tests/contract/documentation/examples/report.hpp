@@ -10,16 +10,6 @@ void example(const mr::timeline& events) {
 EXAMPLE
 }
 
-// ---- feeders.hpp
-#include <millrace/run/session.hpp>
-
-#include <cstdio>
-
-template <auto... Columns>
-void example(const mr::session<Columns...>& run) {
-EXAMPLE
-}
-
 // ---- html_report.hpp
 void write(const std::string& page);
 
@@ -29,11 +19,6 @@ EXAMPLE
 
 // ---- json_report.hpp
 void example(const mr::flow_statistics& window) {
-EXAMPLE
-}
-
-// ---- svg_plot.hpp
-void example(std::string& page, const mr::detail::svg_points& points) {
 EXAMPLE
 }
 
@@ -91,16 +76,9 @@ EXAMPLE
 }
 
 // ---- pipeline_model.hpp
-#include <millrace/report/simulate/simulation.hpp>
+#include <millrace/report/simulate/what_if.hpp>
 
 void example(const mr::flow_statistics& window) {
-EXAMPLE
-}
-
-// ---- simulation.hpp
-#include <millrace/report/verdict/verdict.hpp>
-
-void example() {
 EXAMPLE
 }
 
@@ -120,17 +98,6 @@ EXAMPLE
 // block 2 is a table of the limits
 void example(const mr::flow_statistics& statistics) {
 EXAMPLE 1
-}
-
-// ---- picture_statistics.hpp
-#include <millrace/millrace.hpp>
-
-struct row {
-  std::int32_t label;
-};
-
-void example(const mr::session<&row::label>& run) {
-EXAMPLE
 }
 
 // ---- verdict.hpp

@@ -6,7 +6,6 @@
 #include <millrace/report/print/chrome_trace.hpp>
 #include <millrace/report/print/html_report.hpp>
 #include <millrace/report/print/json_report.hpp>
-#include <millrace/report/print/svg_plot.hpp>
 #include <millrace/report/print/text_report.hpp>
 #include <millrace/report/print/write_reports.hpp>
 #include <millrace/report/saved_predictions.hpp>

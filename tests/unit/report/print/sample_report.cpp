@@ -1,7 +1,7 @@
 // Writes the reports of a simulated run, for page_test.py: FOLDER/report.html and so on.
 #include <millrace/image/values/jpeg_refusal.hpp>
 #include <millrace/report/print/write_reports.hpp>
-#include <millrace/report/simulate/simulation.hpp>
+#include <millrace/report/simulate/what_if.hpp>
 
 namespace mr = millrace;
 

@@ -1,5 +1,4 @@
 #include <millrace/base/error.hpp>
-#include <millrace/report/simulate/simulation.hpp>
 #include <millrace/report/simulate/what_if.hpp>
 
 #include <doctest/doctest.h>

@@ -1,7 +1,6 @@
 // Bottlenecks planted in simulated runs: the verdict has to find them.
 #include "../../../thorough.hpp"
 
-#include <millrace/report/simulate/simulation.hpp>
 #include <millrace/report/simulate/what_if.hpp>
 #include <millrace/report/verdict/knobs.hpp>
 

@@ -4,7 +4,6 @@
 #include <millrace/report/print/html_report.hpp>
 
 #include <millrace/report/print/charts.hpp>
-#include <millrace/report/print/svg_plot.hpp>
 #include <millrace/report/print/text_report.hpp>
 
 namespace millrace { inline namespace MILLRACE_ABI {
