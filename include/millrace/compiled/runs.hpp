@@ -73,7 +73,6 @@
 #include <millrace/run/impl/run_core.inl>
 #include <millrace/run/impl/session_errors.inl>
 #include <millrace/run/impl/stall_watcher.inl>
-#include <millrace/run/impl/start_steps.inl>
 #include <millrace/run/impl/user_executor.inl>
 #include <millrace/report/impl/run_report.inl>
 #include <millrace/report/impl/saved_predictions.inl>

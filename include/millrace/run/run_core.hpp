@@ -24,10 +24,9 @@
 #include <millrace/run/flow_facts.hpp>
 #include <millrace/run/session_errors.hpp>
 #include <millrace/run/stall_watcher.hpp>
-#include <millrace/run/start_steps.hpp>
 #include <millrace/work/batch/batch_segment.hpp>
 #include <millrace/work/schedule/worker_executor.hpp>
-#include <millrace/work/segment/row_feed.hpp>
+#include <millrace/work/segment/final_segment.hpp>
 
 #include <atomic>
 #include <memory>

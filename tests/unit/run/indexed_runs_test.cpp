@@ -6,7 +6,6 @@
 #include <millrace/image/jpeg/jpeg_entries.hpp>
 #include <millrace/io/index/set/shard_data.hpp>
 #include <millrace/pictures.hpp>
-#include <millrace/read/run/delivery_account.hpp>
 #include <millrace/read/run/indexed_run.hpp>
 #include <millrace/shards.hpp>
 #include <millrace/sources/list/shard_list.hpp>

@@ -18,7 +18,7 @@
 #include <millrace/order/mix_plan.hpp>
 #include <millrace/order/mix_pattern.hpp>
 #include <millrace/read/mix/mixed_item.hpp>
-#include <millrace/read/run/order_rule.hpp>
+#include <millrace/read/run/indexed_run.hpp>
 
 #include <algorithm>
 #include <memory>

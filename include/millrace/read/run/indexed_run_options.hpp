@@ -40,7 +40,7 @@ struct indexed_run_options {
   std::string resume{};            ///< text of the resume point; empty for a new run
   std::uint64_t first_epoch = 0;   ///< first epoch of a new run
   std::uint64_t epochs = 1;        ///< number of epochs of the run, including those of earlier sessions
-  /// Distance between the two rows of a mixed pair (read/run/row_stride.hpp). Empty if rows are not mixed.
+  /// Distance between the two rows of a mixed pair (read/run/planned_run.hpp). Empty if rows are not mixed.
   std::optional<std::size_t> stride{};
   std::uint64_t epoch_batches = 0;   ///< batches of an epoch; 0 for one exact pass; may be exact_order_options::endless
   std::size_t bytes_at_once = std::size_t{4} << 20;   ///< number of bytes that one thread reads together

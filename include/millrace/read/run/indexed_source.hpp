@@ -29,7 +29,6 @@
 #include <millrace/order/lane_cursor.hpp>
 #include <millrace/order/shuffle_quality.hpp>
 #include <millrace/read/run/block_reader.hpp>
-#include <millrace/read/run/single_reader.hpp>
 
 #include <map>
 #include <memory>

@@ -28,7 +28,6 @@
 #include <millrace/item/world.hpp>
 #include <millrace/read/run/data_identity.hpp>
 #include <millrace/read/run/planned_run.hpp>
-#include <millrace/read/run/row_stride.hpp>
 #include <millrace/read/stage/lane_starts.hpp>
 #include <millrace/read/stage/shard_read_stage.hpp>
 #include <millrace/work/segment/ticket_input.hpp>
@@ -55,7 +54,7 @@ struct replayed_run_options {
   bool takes = false;                            ///< whether the flow has a take(), at the source or later
   bool packs = false;                            ///< whether the flow has a packing stage (stages/pack.hpp)
   position::packing_limits packing{};            ///< limits of the last packing stage
-  /// Distance between the two rows of a mixed pair (read/run/row_stride.hpp). Empty if rows are not mixed.
+  /// Distance between the two rows of a mixed pair (read/run/planned_run.hpp). Empty if rows are not mixed.
   std::optional<std::size_t> stride{};
   bool buckets = false;   ///< whether a stage sets the number of rows of each batch (stages/bucket.hpp)
   millrace::world world{};

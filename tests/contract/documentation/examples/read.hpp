@@ -47,11 +47,6 @@ void show(const mr::detail::shards_source& source) {
 EXAMPLE
 }
 
-// ---- delivery_account.hpp
-void show(std::uint64_t from_the_resume_point, const mr::detail::ready_batch& batch) {
-EXAMPLE
-}
-
 // ---- indexed_run.hpp
 #include <millrace/io/index/set/shard_data.hpp>
 #include <millrace/sources/shards.hpp>
@@ -80,11 +75,6 @@ void show(std::shared_ptr<mr::detail::shard_data> data, const mr::detail::exact_
 EXAMPLE
 }
 
-// ---- order_rule.hpp
-void show(const std::string& text) {
-EXAMPLE
-}
-
 // ---- planned_run.hpp
 mr::detail::owner<mr::detail::planned_run> plan();
 
@@ -97,20 +87,6 @@ EXAMPLE
 
 void show(const mr::detail::shards_source& source, std::string text, mr::detail::shard_read_stage_options options,
           mr::detail::sample_sink<mr::record>& sink, mr::detail::ready_batch& batch) {
-EXAMPLE
-}
-
-// ---- row_stride.hpp
-void show() {
-EXAMPLE
-  static_cast<void>(stride);
-}
-
-// ---- single_reader.hpp
-#include <millrace/sources/token_data.hpp>
-void use(const mr::packed&);
-void example(std::shared_ptr<mr::detail::token_data> data, const mr::detail::exact_order& plan,
-             const std::vector<mr::detail::ordered_sample>& samples) {
 EXAMPLE
 }
 
@@ -144,11 +120,6 @@ EXAMPLE
 extern mr::detail::reorder_buffer<mr::detail::shards_source> buffer;
 
 EXAMPLE
-
-// ---- read_limits.hpp
-void show(std::size_t index, const std::atomic<bool>& stopped, std::uint64_t now) {
-EXAMPLE
-}
 
 // ---- reorder_buffer.hpp
 #include <millrace/sources/shards.hpp>

@@ -114,12 +114,6 @@ void engine(const mr::detail::trainer_times& times, mr::detail::notice_outlet& n
 EXAMPLE
 }
 
-// ---- start_steps.hpp
-#include <millrace/measure/meters/read_meter.hpp>
-void example(mr::detail::trainer_times& times, mr::detail::read_meter& meter, std::uint64_t now) {
-EXAMPLE
-}
-
 // ---- user_executor.hpp
 void wake_the_trainer() noexcept;
 void core(const mr::session_options& options, std::shared_ptr<mr::detail::worker_task> task) {

@@ -27,9 +27,6 @@ void show() {
 EXAMPLE
 }
 
-// ---- row_feed.hpp
-EXAMPLE
-
 // ---- row_mixer.hpp
 #include <millrace/item/sample.hpp>
 

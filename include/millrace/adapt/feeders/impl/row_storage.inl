@@ -15,7 +15,7 @@
 #include <millrace/measure/meters/read_meter.hpp>
 #include <millrace/measure/meters/trace_range.hpp>
 #include <millrace/sync/start_thread.hpp>
-#include <millrace/work/segment/row_feed.hpp>
+#include <millrace/work/segment/final_segment.hpp>
 
 #include <algorithm>
 #include <atomic>
