@@ -16,8 +16,6 @@
 #include <millrace/adapt/remote/store/impl/curl_fetch.inl>
 #include <millrace/adapt/remote/store/impl/curl_transfers.inl>
 #include <millrace/adapt/remote/transfer/impl/fetch_attempt.inl>
-#include <millrace/adapt/remote/transfer/impl/fetch_job.inl>
-#include <millrace/adapt/remote/transfer/impl/range_answer.inl>
 #include <millrace/adapt/remote/transfer/impl/request_addresses.inl>
 #include <millrace/adapt/remote/transfer/impl/transfer_engine.inl>
 #include <millrace/adapt/remote/impl/remote_file.inl>

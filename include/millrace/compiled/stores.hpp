@@ -13,14 +13,11 @@
 #endif
 
 #include <millrace/adapt/remote/store/impl/credential_sources.inl>
-#include <millrace/adapt/remote/store/impl/google_key_file.inl>
 #include <millrace/adapt/remote/store/impl/gs_access.inl>
-#include <millrace/adapt/remote/store/impl/key_provider.inl>
-#include <millrace/adapt/remote/store/impl/object_listing.inl>
+#include <millrace/adapt/remote/store/impl/object_access.inl>
+#include <millrace/adapt/remote/store/impl/object_stores.inl>
 #include <millrace/adapt/remote/store/impl/s3_access.inl>
 #include <millrace/adapt/remote/store/impl/security_token_service.inl>
-#include <millrace/adapt/remote/store/impl/sha256.inl>
 #include <millrace/adapt/remote/store/impl/signature_v4.inl>
-#include <millrace/adapt/remote/store/impl/object_access.inl>
 #include <millrace/adapt/remote/store/impl/utc_time.inl>
 #include <millrace/adapt/remote/store/impl/xml_reader.inl>

@@ -20,7 +20,6 @@
 
 #include <millrace/adapt/feeders/feed_rows_options.hpp>
 #include <millrace/adapt/feeders/feeder_hosts.hpp>
-#include <millrace/adapt/feeders/client_request.hpp>
 #include <millrace/adapt/feeders/row_maker.hpp>
 #include <millrace/base/clock.hpp>
 #include <millrace/io/file/read_file.hpp>

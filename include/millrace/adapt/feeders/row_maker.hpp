@@ -13,15 +13,21 @@
 
 #include <millrace/adapt/feeders/row_protocol.hpp>
 #include <millrace/base/aligned_allocator.hpp>
+#include <millrace/base/clock.hpp>
 #include <millrace/deliver/batch.hpp>
 #include <millrace/io/index/set/shard_data.hpp>
 #include <millrace/item/owner.hpp>
+#include <millrace/order/exact_order.hpp>
 #include <millrace/read/run/indexed_run.hpp>
 #include <millrace/run/session_errors.hpp>
 #include <millrace/run/session_order.hpp>
 #include <millrace/sources/shards.hpp>
 #include <millrace/sync/notice_outlet.hpp>
 
+#include <poll.h>
+
+#include <cstddef>
+#include <cstdint>
 #include <exception>
 #include <list>
 #include <memory>
@@ -264,6 +270,37 @@ class flow_rows final : public row_maker {
   std::vector<place> places_;   // one for each worker
   std::mutex mutex_;
   std::list<known_cursor> cursors_;   // guarded by mutex_; the most recently used cursor is first
+};
+
+// A request to a feeder, and the connection of its client.
+//
+// Errors: none. Threads: the mutex of the feeder_server guards both, except `socket`, which is constant.
+
+/// The connection of a client.
+struct client_connection {
+  static constexpr std::uint64_t no_limit = ~std::uint64_t{0};
+
+  int socket;
+  std::uint64_t end_ns = no_limit;   ///< the client must have sent a request, or received the rows, before this time
+
+  void set_limit(std::uint64_t ns) noexcept { end_ns = steady_now_ns() + ns; }
+  /// Returns whether the client has closed the connection.
+  bool is_closed() const noexcept {
+    pollfd events{socket, POLLRDHUP, 0};
+    return ::poll(&events, 1, 0) > 0;
+  }
+};
+
+/// A request, from its headers to the end of its answer.
+struct client_request {
+  client_connection& from;
+  feeder_decision decision;
+  std::vector<ordered_sample> samples{};
+  std::size_t part_rows = 1, next = 0, missing = 0;   ///< rows of a part; the next part; missing parts
+  std::vector<std::vector<std::byte>> parts{};        ///< the rows
+  unsigned status = 200;
+
+  std::uint64_t rank() const noexcept { return decision.range.first % decision.range.step; }
 };
 
 }}}   // namespace millrace::detail

@@ -1,9 +1,3 @@
-// ---- client_request.hpp
-void example(int fd, const mr::detail::feeder_request& request, const mr::detail::feeder_rules& rules,
-             std::uint64_t patience_ns) {
-EXAMPLE
-}
-
 // ---- dlpack.hpp
 struct row {
   mr::tensor<std::uint8_t, 3> pixels;

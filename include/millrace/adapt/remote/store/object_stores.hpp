@@ -9,7 +9,7 @@
 #pragma once
 
 #include <millrace/adapt/remote/store/gs_access.hpp>
-#include <millrace/adapt/remote/store/object_listing.hpp>
+#include <millrace/adapt/remote/store/object_access.hpp>
 #include <millrace/adapt/remote/store/s3_access.hpp>
 
 #include <string>
@@ -18,6 +18,16 @@
 #include <vector>
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
+
+// Lists the objects of a bucket whose keys have a common prefix, page by page.
+//
+// Keys that end in a slash are omitted, because they represent folders.
+// Errors: io_error with its location if the store refuses a request. data_error if a response is invalid, if the
+// sequence of pages does not end, or if the number of names exceeds 10,000,000. Threads: any thread.
+// Source: "ListObjectsV2" of the Amazon S3 API Reference.
+
+/// Returns the sorted names of the objects whose keys begin with the key of `prefix`.
+std::vector<std::string> list_objects(object_access& access, const key_environment& env, const object_url& prefix);
 
 /// Requests for the objects of S3 or Google Cloud Storage. The name of the object selects the store.
 class object_stores {
@@ -76,3 +86,7 @@ class object_stores {
 };
 
 }}}   // namespace millrace::detail
+
+#ifndef MILLRACE_COMPILED
+#include <millrace/adapt/remote/store/impl/object_stores.inl>
+#endif

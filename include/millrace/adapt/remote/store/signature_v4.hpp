@@ -11,6 +11,7 @@
 #pragma once
 
 #include <millrace/adapt/remote/store/small_http.hpp>
+#include <millrace/base/error.hpp>
 
 #include <cstdint>
 #include <limits>
@@ -18,6 +19,21 @@
 #include <string_view>
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
+
+// SHA-256 and HMAC-SHA-256, computed by OpenSSL's libcrypto.
+//
+// Needs libcrypto (libssl-dev; link with -lcrypto). Errors: io_error if libcrypto does not allow SHA-256. Threads: pure
+// functions; any thread.
+// Source: FIPS 180-4, RFC 2104.
+
+inline constexpr std::size_t sha256_bytes = 32;
+
+/// Returns the 32 bytes of the digest.
+std::string sha256(std::string_view text);
+/// Returns the 32 bytes of the authentication code.
+std::string hmac_sha256(std::string_view key, std::string_view text);
+/// Returns two lowercase hexadecimal digits for each byte.
+std::string hex_text(std::string_view bytes);
 
 /// Keys for signatures. Keys that expire have a session token.
 struct signing_keys {

@@ -6,21 +6,146 @@
 //   ...                                                        // libcurl calls back while it performs
 //   const auto problem = attempt.problem(code, settings);      // the reason why the attempt ended before its last byte
 //
-// The header of the response is checked before any byte is accepted (range_answer.hpp). Bytes are written directly to
-// the memory of the fetch.
-// Errors: the constructor throws std::bad_alloc. Threads: the network thread. Lifetime: an attempt keeps its job
-// (fetch_job.hpp) alive.
+// The header of the response is checked before any byte is accepted (range_head). Bytes are written directly to the
+// memory of the fetch.
+// Errors: the constructor throws std::bad_alloc. Threads: the network thread. Lifetime: an attempt keeps its job alive.
 #pragma once
 
 #include <millrace/adapt/remote/store/curl_handle.hpp>
-#include <millrace/adapt/remote/transfer/fetch_job.hpp>
+#include <millrace/adapt/remote/store/object_access.hpp>
+#include <millrace/adapt/remote/store/small_http.hpp>
+#include <millrace/adapt/remote/transfer/range_fetch.hpp>
+#include <millrace/adapt/remote/transfer/retry_rule.hpp>
+#include <millrace/base/clock.hpp>
+#include <millrace/base/text.hpp>
+#include <millrace/io/file/storage.hpp>
 
 #include <cstdint>
+#include <exception>
 #include <memory>
+#include <optional>
+#include <string>
 #include <string_view>
 #include <utility>
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
+
+// Reads the header of the response to a range request, and decides whether the body contains the requested bytes.
+//
+// A server may send the range or the complete object. Both are supported. A body is never accepted if it is another
+// range, a part of another version of the object, or compressed. Errors: none. Threads: not synchronized. Source: RFC
+// 9110, sections 14 and 15; RFC 9112, section 6.
+
+/// The bytes from first_byte up to, but not including, end_byte.
+struct byte_interval {
+  std::uint64_t first_byte = 0, end_byte = 0;
+};
+
+/// The value of the header Content-Range, such as "bytes 0-99/1234" or "bytes 0-99/*". If the range does not exist, the
+/// value is "bytes */1234".
+struct content_range {
+  std::optional<byte_interval> range{};
+  std::optional<std::uint64_t> total_bytes{};
+};
+
+/// Parses the value of the header. Returns nothing if the value is invalid.
+std::optional<content_range> parse_content_range(std::string_view text);
+
+/// The parts of a response header that describe the body.
+struct range_head {
+  int status = 0;
+  std::string_view content_range{}, content_length{}, content_encoding{}, etag{}, last_modified{};
+
+  range_head(int status_code, const header_list& headers)
+      : status(status_code),
+        content_range(header_value(headers, "content-range")),
+        content_length(header_value(headers, "content-length")),
+        content_encoding(header_value(headers, "content-encoding")),
+        etag(header_value(headers, "etag")),
+        last_modified(header_value(headers, "last-modified")) {}
+
+  /// Returns the version of the object: its ETag or, without an ETag, its modification time.
+  std::string version() const;
+  /// Returns whether the response has this version, or has no version.
+  bool is_of(std::string_view version) const noexcept;
+
+ private:
+  // Ignores the mark of a weak version, because some servers set this mark only in some responses.
+  static std::string_view strong(std::string_view tag) noexcept { return tag.starts_with("W/") ? tag.substr(2) : tag; }
+};
+
+enum class answer_kind : std::uint8_t {
+  bytes,      ///< the body contains the requested bytes, or only the first of them
+  nothing,    ///< the object is empty
+  replaced,   ///< the object differs from the object that was read earlier
+  wrong,      ///< the response does not match the request
+  other       ///< a redirect or a refusal
+};
+
+/// The classification of a response.
+struct judged_answer {
+  answer_kind what = answer_kind::other;
+  std::uint64_t first_byte = 0;              ///< offset of the body's first byte in the object
+  std::uint64_t end_byte = 0;                ///< offset of the body's end in the object, exclusive
+  std::optional<file_identity> identity{};   ///< size and version of the object, if they were unknown
+  std::string problem{};                     ///< description of the problem, for `replaced` and `wrong`
+};
+
+/// Classifies the response to a range request. `expected` is the size and version of the object, or null if unknown.
+judged_answer judge(const byte_interval& requested, const file_identity* expected, const range_head& head);
+
+// The state of a fetch (the transfer of a range of bytes) in the network thread: attempts, problems, and the time of
+// the next attempt.
+//
+// Errors: none. Threads: the network thread. Lifetime: the job keeps its fetch alive.
+
+/// The reason why an attempt failed.
+enum class failure_kind : std::uint8_t { none, not_connected, broken_off, stalled, busy, wrong, refused };
+
+/// A failed attempt.
+struct fetch_problem {
+  failure_kind kind = failure_kind::none;
+  std::string text{};
+  bool is_final = false;
+  std::int64_t least_pause_ns = 0;   ///< minimum pause that the server requests
+};
+
+/// A fetch in progress.
+struct fetch_job {
+  std::shared_ptr<range_fetch> fetch{};
+  std::optional<addressed_request> sent{};   ///< next request; empty if it must be built again
+  retry_state retry;
+  std::int64_t due_ns = 0;
+  int running = 0;   ///< number of running attempts
+  int redirects = 0, recoveries = 0;
+  bool hedged = false;
+  bool on_new_connection = false;
+  fetch_problem problem{};   ///< reason why the last attempt failed
+
+  /// Schedules a new request after `seconds`.
+  void wait(double seconds) noexcept {
+    sent.reset();
+    due_ns = read_clock_ns(CLOCK_MONOTONIC) + static_cast<std::int64_t>(1e9 * seconds);
+  }
+  /// Returns the range that has not arrived yet.
+  byte_interval missing() const { return {fetch->offset_bytes() + fetch->arrived(), fetch->end_byte()}; }
+};
+
+inline std::int64_t steady_ns() noexcept { return read_clock_ns(CLOCK_MONOTONIC); }
+
+/// Returns the description of a stalled attempt.
+fetch_problem stalled_problem(const remote_options& o);
+/// Returns the error for a fetch whose last attempt failed.
+std::exception_ptr given_up(const fetch_job& job);
+/// Returns the error for an object that was replaced.
+std::exception_ptr replaced_error(const fetch_job& job, const std::string& what);
+
+inline constexpr int max_redirects = 5;
+
+/// Returns the error for a redirect that is not followed.
+std::exception_ptr redirect_error(const fetch_job& job, const std::string& target, bool is_safe);
+/// Returns the pause in ns that the server requests, or 0 if the server requests no pause.
+std::int64_t requested_pause_ns(const small_answer& answer);
 
 /// A request and its response.
 class fetch_attempt {

@@ -14,7 +14,6 @@
 #pragma once
 
 #include <millrace/adapt/remote/transfer/fetch_attempt.hpp>
-#include <millrace/adapt/remote/transfer/fetch_job.hpp>
 #include <millrace/adapt/remote/transfer/fetch_window.hpp>
 #include <millrace/adapt/remote/transfer/remote_statistics.hpp>
 #include <millrace/adapt/remote/transfer/request_addresses.hpp>

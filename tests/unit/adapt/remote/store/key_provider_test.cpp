@@ -1,4 +1,4 @@
-#include <millrace/adapt/remote/store/key_provider.hpp>
+#include <millrace/adapt/remote/store/object_access.hpp>
 
 #include <doctest/doctest.h>
 

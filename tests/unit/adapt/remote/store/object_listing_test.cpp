@@ -2,7 +2,6 @@
 #include "fake_environment.hpp"
 
 #include <millrace/adapt/remote/store/object_access.hpp>
-#include <millrace/adapt/remote/store/object_listing.hpp>
 #include <millrace/adapt/remote/store/object_stores.hpp>
 #include <millrace/adapt/remote/store/s3_access.hpp>
 #include <millrace/adapt/remote/store/xml_reader.hpp>

@@ -1,9 +1,7 @@
 // Signatures of requests (version 4), and key files of Google, which sign tokens.
 #include "fake_environment.hpp"
 
-#include <millrace/adapt/remote/store/google_key_file.hpp>
 #include <millrace/adapt/remote/store/gs_access.hpp>
-#include <millrace/adapt/remote/store/sha256.hpp>
 #include <millrace/adapt/remote/store/signature_v4.hpp>
 #include <millrace/adapt/remote/store/uri_encoding.hpp>
 #include <millrace/adapt/remote/store/utc_time.hpp>

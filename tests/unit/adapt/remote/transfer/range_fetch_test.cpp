@@ -1,7 +1,7 @@
 // Ranges that are fetched: a waiting reader gets the right bytes by each path; answers, the window ahead, and memory.
 #include <millrace/adapt/remote/transfer/fetch_window.hpp>
 #include <millrace/adapt/remote/transfer/part_memory.hpp>
-#include <millrace/adapt/remote/transfer/range_answer.hpp>
+#include <millrace/adapt/remote/transfer/fetch_attempt.hpp>
 #include <millrace/adapt/remote/transfer/range_fetch.hpp>
 
 #include <doctest/doctest.h>

@@ -3,7 +3,7 @@
 
 #include <millrace/adapt/remote/store/security_token_service.hpp>
 
-#include <millrace/adapt/remote/store/sha256.hpp>
+#include <millrace/adapt/remote/store/signature_v4.hpp>
 #include <millrace/adapt/remote/store/uri_encoding.hpp>
 #include <millrace/adapt/remote/store/utc_time.hpp>
 #include <millrace/adapt/remote/store/xml_reader.hpp>

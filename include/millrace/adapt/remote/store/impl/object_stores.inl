@@ -1,7 +1,7 @@
-// Definitions for object_listing.hpp.
+// Definitions for object_stores.hpp.
 #pragma once
 
-#include <millrace/adapt/remote/store/object_listing.hpp>
+#include <millrace/adapt/remote/store/object_stores.hpp>
 
 #include <millrace/adapt/remote/store/key_environment.hpp>
 #include <millrace/adapt/remote/store/uri_encoding.hpp>
@@ -9,8 +9,6 @@
 
 #include <algorithm>
 #include <optional>
-#include <string_view>
-#include <utility>
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
@@ -25,7 +23,7 @@ struct store_request {
 
 /// Sends a request whose response fits into memory. Returns a response with status 200 or 206, or the response for a
 /// missing object. If the store refuses the request, throws a located io_error. Retries with increasing pauses while
-/// the store is busy, and during a search for keys (key_provider.hpp). Each attempt is signed again.
+/// the store is busy, and during a search for keys (object_access.hpp). Each attempt is signed again.
 MILLRACE_INLINE small_answer request_from_store(object_access& access, const key_environment& env,
                                                 const store_request& question) {
   constexpr int max_attempts = 8, max_recoveries = 16;
