@@ -7,9 +7,8 @@
 #pragma once
 
 #include <millrace/base/version.hpp>
-#include <millrace/report/print/chrome_trace.hpp>
-#include <millrace/report/print/html_report.hpp>
 #include <millrace/report/print/json_report.hpp>
+#include <millrace/report/print/html_report.hpp>
 #include <millrace/report/print/text_report.hpp>
 #include <millrace/report/print/write_reports.hpp>
 #include <millrace/report/session_report.hpp>

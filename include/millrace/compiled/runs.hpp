@@ -78,9 +78,8 @@
 #include <millrace/report/impl/saved_predictions.inl>
 #include <millrace/report/impl/session_report.inl>
 #include <millrace/report/print/impl/charts.inl>
-#include <millrace/report/print/impl/chrome_trace.inl>
-#include <millrace/report/print/impl/html_report.inl>
 #include <millrace/report/print/impl/json_report.inl>
+#include <millrace/report/print/impl/html_report.inl>
 #include <millrace/report/print/impl/text_report.inl>
 #include <millrace/report/print/impl/write_reports.inl>
 #include <millrace/report/simulate/impl/what_if.inl>

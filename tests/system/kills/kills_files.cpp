@@ -8,9 +8,8 @@
 #include <millrace/io/index/set/index_build.hpp>
 #include <millrace/io/tar/read/shard_reader.hpp>
 #include <millrace/io/tar/write/shard_writer.hpp>
-#include <millrace/report/print/chrome_trace.hpp>
-#include <millrace/report/print/html_report.hpp>
 #include <millrace/report/print/json_report.hpp>
+#include <millrace/report/print/html_report.hpp>
 #include <millrace/report/print/text_report.hpp>
 #include <millrace/report/print/write_reports.hpp>
 #include <millrace/report/saved_predictions.hpp>

@@ -7,9 +7,8 @@
 #include <millrace/base/error.hpp>
 #include <millrace/base/json_objects.hpp>
 #include <millrace/base/text.hpp>
-#include <millrace/report/print/chrome_trace.hpp>
-#include <millrace/report/print/html_report.hpp>
 #include <millrace/report/print/json_report.hpp>
+#include <millrace/report/print/html_report.hpp>
 #include <millrace/report/print/text_report.hpp>
 #include <millrace/run/quarantine_list.hpp>
 #include <millrace/sources/keys_from.hpp>

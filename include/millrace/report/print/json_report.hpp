@@ -11,11 +11,58 @@
 
 #include <millrace/base/json_writer.hpp>
 #include <millrace/measure/values/distribution.hpp>
+#include <millrace/measure/values/timeline.hpp>
 #include <millrace/report/run_report.hpp>
 
 #include <string_view>
 
 namespace millrace { inline namespace MILLRACE_ABI {
+
+// Converts a timeline to Chrome's trace events, which ui.perfetto.dev and chrome://tracing display.
+//
+//   write(mr::chrome_trace(events));      // {"displayTimeUnit":"ms","traceEvents":[...]}
+//
+// Each track and each counter is a row. Tracks are in the timeline's order. Arrows show the path of each batch, from
+// its last span in each stage to its last span in the next stage.
+// Errors: none; spans that end before they start are omitted. Threads: the function is pure; any thread may call it.
+// Format: Trace Event Format (Google, 2016) with the phases X (complete), M (metadata), C (counter), and s, t, f
+// (flow). Times are in microseconds.
+
+namespace detail {
+
+/// Writes the events of process 1. Track t is thread t + 2, because thread 0 is the process itself, and thread 1 is its
+/// main thread.
+class trace_event_writer {
+ public:
+  trace_event_writer();
+  std::string take();
+
+  void name_track(std::uint32_t track, const std::string& called);
+  void span(const timeline_span& s);
+  /// Writes a flow event in the middle of the span, because the viewer binds a flow event to the enclosing span.
+  void flow(const char* phase, const timeline_span& s);
+  void counter(const timeline_counter& c);
+
+ private:
+  static double in_us(std::int64_t ns) noexcept { return 1e-3 * static_cast<double>(ns); }
+  static std::uint32_t thread_of(std::uint32_t track) noexcept { return track + 2; }
+  template <class Arguments>
+  void name(const char* what, std::uint32_t thread, const Arguments& arguments) {
+    begin("M", what, thread);
+    out_.open("args", '{');
+    arguments();
+    out_.close('}');
+    out_.close('}');
+  }
+  void begin(const std::string& phase, const std::string& called, std::uint32_t thread);
+
+  json_writer out_;
+};
+
+}   // namespace detail
+
+/// Returns the timeline as JSON text in the Trace Event Format.
+std::string chrome_trace(const timeline& t);
 
 namespace detail {
 

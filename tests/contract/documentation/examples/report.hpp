@@ -3,13 +3,6 @@ void example(std::string& page, const mr::run_report& r) {
 EXAMPLE
 }
 
-// ---- chrome_trace.hpp
-void write(const std::string& json);
-
-void example(const mr::timeline& events) {
-EXAMPLE
-}
-
 // ---- html_report.hpp
 void write(const std::string& page);
 

@@ -3,9 +3,8 @@
 #include <millrace/image/values/jpeg_refusal.hpp>
 #include <millrace/io/file/atomic_file.hpp>
 #include <millrace/report/print/charts.hpp>
-#include <millrace/report/print/chrome_trace.hpp>
-#include <millrace/report/print/html_report.hpp>
 #include <millrace/report/print/json_report.hpp>
+#include <millrace/report/print/html_report.hpp>
 #include <millrace/report/print/text_report.hpp>
 #include <millrace/report/print/write_reports.hpp>
 #include <millrace/report/saved_predictions.hpp>

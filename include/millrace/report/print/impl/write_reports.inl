@@ -5,9 +5,8 @@
 
 #include <millrace/io/file/append_file.hpp>
 #include <millrace/io/file/atomic_file.hpp>
-#include <millrace/report/print/chrome_trace.hpp>
-#include <millrace/report/print/html_report.hpp>
 #include <millrace/report/print/json_report.hpp>
+#include <millrace/report/print/html_report.hpp>
 #include <millrace/report/print/text_report.hpp>
 #include <millrace/report/saved_predictions.hpp>
 
