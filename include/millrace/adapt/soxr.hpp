@@ -14,9 +14,9 @@
 #endif
 #include <soxr.h>
 
+#include <millrace/base/version.hpp>   // first, so that the error of an older standard has few lines
 #include <millrace/audio/audio.hpp>
 #include <millrace/base/error.hpp>
-#include <millrace/base/version.hpp>
 
 #include <algorithm>
 #include <memory>
