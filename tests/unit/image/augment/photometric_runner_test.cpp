@@ -2,7 +2,6 @@
 #include <millrace/image/augment/photometric_runner.hpp>
 
 #include "../../../thorough.hpp"
-#include "../color/frozen_colors.hpp"
 #include "../color/slow_operations.hpp"
 
 #include <doctest/doctest.h>
