@@ -9,7 +9,7 @@
 #include "parts/resize_loops.hpp"
 #include "photo_sets.hpp"
 
-#include "../tests/unit/image/stored_planes.hpp"
+#include "../tests/unit/image/resize/resize_cases.hpp"
 
 #include <millrace/io/file/byte_source.hpp>
 #include <millrace/io/tar/read/shard_reader.hpp>

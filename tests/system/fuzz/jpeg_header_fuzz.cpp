@@ -3,7 +3,7 @@
 #include <millrace/image/jpeg/jpeg_header.hpp>
 
 #include "../../unit/image/jpeg_recipes.hpp"
-#include "../../unit/image/jpeg/libjpeg/escaping_decompressor.hpp"
+#include "../../unit/image/slow_pictures.hpp"
 #include "fuzz_target.hpp"
 
 #include <optional>

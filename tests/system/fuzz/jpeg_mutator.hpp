@@ -8,7 +8,6 @@
 
 #include "../../unit/image/random_jpegs.hpp"
 #include "../../unit/image/jpeg_recipes.hpp"
-#include "../../unit/image/progressive_files.hpp"
 #include "fuzz_input.hpp"
 
 #include <algorithm>

@@ -8,7 +8,7 @@
 #include <cstdio>
 #include <span>
 
-#include "../../unit/image/jpeg/libjpeg/escaping_decompressor.hpp"
+#include "../../unit/image/slow_pictures.hpp"
 
 namespace slow {
 

@@ -1,15 +1,23 @@
-#include "../../fake_sysfs.hpp"
-
+#include <millrace/base/aligned_allocator.hpp>
 #include <millrace/base/machine.hpp>
 #include <millrace/base/numa.hpp>
 
+#include "../../fake_sysfs.hpp"
+
 #include <doctest/doctest.h>
 
+#include <sched.h>
+
+#include <cstddef>
+#include <cstdint>
 #include <cstdlib>
 #include <iterator>
-#include <sched.h>
+#include <limits>
+#include <memory>
+#include <new>
 #include <string>
 #include <thread>
+#include <vector>
 
 namespace mr = millrace;
 
@@ -202,4 +210,38 @@ TEST_CASE("the local rank is the innermost launcher's") {
   setenv("LOCAL_RANK", "many", 1);
   CHECK(mr::local_rank() == expected - 1);
   for (const mr::detail::launcher& l : mr::detail::launchers) unsetenv(l.local_rank);
+}
+
+namespace {
+
+struct alignas(64) line {
+  std::uint8_t bytes[192] = {};
+};
+struct owner {
+  int number = 7;
+  line own;
+};
+
+bool aligned(const void* at) { return reinterpret_cast<std::uintptr_t>(at) % alignof(line) == 0; }
+
+}  // namespace
+
+TEST_CASE("vectors and shared objects of over-aligned types are aligned, whatever was allocated before") {
+  std::vector<std::unique_ptr<std::byte[]>> others;
+  std::vector<mr::detail::aligned_vector<line>> vectors;
+  std::vector<std::shared_ptr<owner>> objects;
+  for (std::size_t i = 0; i < 64; ++i) {
+    others.push_back(std::make_unique<std::byte[]>(24 + i * 16));
+    vectors.emplace_back(i % 3 + 1);
+    vectors.back().resize(5);
+    CHECK(aligned(vectors.back().data()));
+    objects.push_back(mr::detail::make_aligned_shared<owner>());
+    CHECK(aligned(&objects.back()->own));
+  }
+  CHECK(objects.back()->number == 7);
+}
+
+TEST_CASE("an aligned allocator refuses a count whose bytes overflow") {
+  mr::detail::aligned_allocator<line> lines;
+  CHECK_THROWS_AS((void)lines.allocate(std::numeric_limits<std::size_t>::max() / 64), std::bad_array_new_length);
 }

@@ -1,3 +1,5 @@
+#include <millrace/base/fixed_point.hpp>
+#include <millrace/base/radix_sort.hpp>
 #include <millrace/base/random.hpp>
 
 #include <doctest/doctest.h>
@@ -6,6 +8,7 @@
 #include <array>
 #include <bit>
 #include <cmath>
+#include <cstdint>
 #include <random>
 #include <set>
 #include <vector>
@@ -109,4 +112,103 @@ TEST_CASE("an rng is a generator for the distributions of the standard library, 
   std::vector<int> order{1, 2, 3, 4, 5};
   std::shuffle(order.begin(), order.end(), a);
   CHECK(std::set<int>(order.begin(), order.end()).size() == 5);
+}
+
+// radix_sort against std::stable_sort.
+
+namespace {
+
+struct item {
+  std::uint64_t key = 0;
+  std::size_t number = 0;
+  friend bool operator==(const item&, const item&) = default;
+};
+
+}  // namespace
+
+TEST_CASE("items are sorted by their keys, and the order of equal keys is stable") {
+  // Bytes that all keys share are below, between and above those that differ.
+  for (const std::uint64_t differing : {std::uint64_t{0}, std::uint64_t{3}, std::uint64_t{0xff}, std::uint64_t{0x1fff},
+                                        std::uint64_t{0xf00001fff}, std::uint64_t{0xff} << 56, ~std::uint64_t{0}})
+    for (const std::size_t count : {0, 1, 2, 3, 16, 255, 257, 4096}) {
+      CAPTURE(differing);
+      CAPTURE(count);
+      std::vector<item> items;
+      for (std::size_t i = 0; i < count; ++i)
+        items.push_back({(mr::detail::combine_keys(differing, i) & differing) | (0x5a5a5a5a5a5a5a5aU & ~differing), i});
+      std::vector<item> expected = items;
+      std::stable_sort(expected.begin(), expected.end(), [](const item& a, const item& b) { return a.key < b.key; });
+      mr::detail::radix_sort(items, [](const item& one) { return one.key; });
+      CHECK(items == expected);
+    }
+}
+
+TEST_CASE("fixed-point powers, logarithms and roots agree with real ones") {
+  mr::rng d({.seed = 1});
+  for (int i = 0; i < 2'000; ++i) {
+    const std::int64_t x = d.between(-(std::int64_t{10} << 32), std::int64_t{10} << 32);
+    const double expected = std::exp2(static_cast<double>(x) * 0x1p-32) * 0x1p32;
+    CHECK(static_cast<double>(mr::detail::fixed_exp2(x)) == doctest::Approx(expected).epsilon(1e-6));
+    const std::uint64_t y = d.bits() >> d.below(40);
+    if (y > 0) {
+      const double log = static_cast<double>(mr::detail::fixed_log2(y)) * 0x1p-32;
+      CHECK(std::abs(log - (std::log2(static_cast<double>(y)) - 32)) < 1e-9);
+    }
+    const auto wide = mr::detail::unsigned_128{d.bits()} * (d.bits() >> d.below(64)) >> d.below(100);
+    const auto root = mr::detail::integer_sqrt(wide);
+    CHECK(mr::detail::unsigned_128{root} * root <= wide);
+    CHECK((mr::detail::unsigned_128{root} + 1) * (mr::detail::unsigned_128{root} + 1) > wide);
+  }
+}
+
+TEST_CASE("small powers reach zero") {
+  CHECK(mr::detail::fixed_exp2(-(std::int64_t{32} << 32)) == 1);
+  CHECK(mr::detail::fixed_exp2(-(std::int64_t{33} << 32) + 1) == 0);
+}
+
+TEST_CASE("sines and cosines agree with libm's") {
+  mr::rng d({.seed = 2});
+  int equal = 0;
+  constexpr int angles = 20'000;
+  for (int i = 0; i < angles; ++i) {
+    const double angle = i < 100 ? i * 0.0625 : d.uniform(0, 8);
+    const auto [sine, cosine] = mr::detail::sine_and_cosine_of(angle);
+    CHECK(std::abs(sine - std::sin(angle)) <= 0x1p-53);
+    CHECK(std::abs(cosine - std::cos(angle)) <= 0x1p-53);
+    equal += sine == std::sin(angle) && cosine == std::cos(angle) ? 1 : 0;
+  }
+  MESSAGE(equal, " of ", angles, " angles have libm's bits");
+  CHECK(mr::detail::sine_of(0) == 0);
+  CHECK(mr::detail::cosine_of(0) == 1);
+}
+
+TEST_CASE("exponential draws have the mean and the variance of the exponential distribution") {
+  mr::rng d({.seed = 3});
+  double sum = 0, squares = 0;
+  constexpr int draws = 100'000;
+  for (int i = 0; i < draws; ++i) {
+    const double value = static_cast<double>(mr::detail::fixed_exponential(d)) * 0x1p-32 * std::log(2.0);
+    sum += value;
+    squares += value * value;
+  }
+  CHECK(std::abs(sum / draws - 1) < 0.02);
+  CHECK(std::abs(squares / draws - 2) < 0.1);
+}
+
+TEST_CASE("normal draws have the moments of the normal distribution") {
+  mr::rng d({.seed = 4});
+  double sum = 0, squares = 0, fourth = 0;
+  int beyond = 0;
+  constexpr int draws = 100'000;
+  for (int i = 0; i < draws; ++i) {
+    const double value = static_cast<double>(mr::detail::fixed_normal(d)) * 0x1p-32;
+    sum += value;
+    squares += value * value;
+    fourth += value * value * value * value;
+    beyond += std::abs(value) > 1.959964 ? 1 : 0;
+  }
+  CHECK(std::abs(sum / draws) < 0.02);
+  CHECK(std::abs(squares / draws - 1) < 0.02);
+  CHECK(std::abs(fourth / draws - 3) < 0.15);
+  CHECK(std::abs(beyond - 5'000) < 300);
 }

@@ -120,7 +120,8 @@ def check_opencv(program):
             samples += gaps.size
             deep = expected(".png", False)
             wrong += not numpy.array_equal(numpy.fromfile(str(path) + ".u16", numpy.uint16).reshape(deep.shape), deep)
-    print(f"OpenCV {cv2.__version__}: {OPENCV_CASES} images, {samples} samples, {100 * differing / samples:.1f} % differ, by "
+    share = 100 * differing / samples
+    print(f"OpenCV {cv2.__version__}: {OPENCV_CASES} images, {samples} samples, {share:.1f} % differ, by "
           f"{worst} at most; {wrong} of {OPENCV_CASES} 16-bit images differ")
     return 0 if worst <= MAX_LEVELS and wrong == 0 else 1
 

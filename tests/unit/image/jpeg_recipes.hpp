@@ -6,8 +6,11 @@
 #include "slow_pictures.hpp"
 
 #include <array>
+#include <cstddef>
 #include <cstdlib>
+#include <span>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -174,6 +177,27 @@ inline std::size_t restart_markers(std::span<const std::byte> file) {
   for (std::size_t i = 0; i + 1 < file.size(); ++i)
     count += file[i] == std::byte{0xff} && file[i + 1] >= std::byte{0xd0} && file[i + 1] <= std::byte{0xd7};
   return count;
+}
+
+// Bytes that do not belong in a JPEG, and the places for them.
+
+using file_bytes = std::vector<std::byte>;
+
+inline file_bytes with(file_bytes file, std::size_t at, std::string_view junk) {
+  const auto bytes = std::as_bytes(std::span(junk));
+  file.insert(file.begin() + static_cast<std::ptrdiff_t>(at), bytes.begin(), bytes.end());
+  return file;
+}
+
+/// The offsets of the segments before the first scan, and of that scan, without the first segment: there every reader
+/// expects ff d8 ff.
+inline std::vector<std::size_t> segments_of(const file_bytes& file) {
+  std::vector<std::size_t> all;
+  for (std::size_t at = 2;;) {
+    if (at > 2) all.push_back(at);
+    if (std::to_integer<int>(file[at + 1]) == 0xda) return all;
+    at += 2 + (std::to_integer<std::size_t>(file[at + 2]) << 8) + std::to_integer<std::size_t>(file[at + 3]);
+  }
 }
 
 }  // namespace slow

@@ -4,7 +4,6 @@
 #include <millrace/image/jpeg/baseline/jpeg_planes.hpp>
 #include <millrace/image/jpeg/libjpeg/libjpeg.hpp>
 
-#include "jpeg/libjpeg/escaping_decompressor.hpp"
 #include "slow_pictures.hpp"
 
 #include <array>

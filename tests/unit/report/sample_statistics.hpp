@@ -7,6 +7,9 @@
 
 #include <millrace/measure/values/flow_statistics.hpp>
 
+#include <string>
+#include <string_view>
+
 struct busy_seconds {
   double read_s = 5, unpack_s = 0, work_s = 8, copy_s = 1, step_s = 2;   ///< of all workers of a stage together
 };
@@ -40,4 +43,12 @@ inline millrace::flow_statistics statistics_of(const busy_seconds& busy) {
   f.reads_at_once.add(
       2, {.ns = in_ns(busy.read_s / 2), .reads = 5'000, .read_ns = in_ns(busy.read_s), .bytes = 500'000'000});
   return f;
+}
+
+inline bool holds(const std::string& text, std::string_view piece) { return text.find(piece) != std::string::npos; }
+
+inline std::size_t times_in(const std::string& text, std::string_view piece) {
+  std::size_t n = 0;
+  for (std::size_t at = text.find(piece); at != std::string::npos; at = text.find(piece, at + 1)) ++n;
+  return n;
 }

@@ -1,5 +1,5 @@
 // Sessions over every source shuffle like a sliding window over the complete pass, and like a complete shuffle if the
-// window covers the data set. order/shuffle_matrix_test.cpp compares the orders alone, in many more configurations.
+// window covers the data set. order/shuffle_quality_test.cpp compares the orders alone, in many more configurations.
 #include "../../temporary_folder.hpp"
 #include "../order/shuffle_measures.hpp"
 #include "quiet_sessions.hpp"

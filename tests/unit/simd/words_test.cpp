@@ -1,9 +1,11 @@
 #include <millrace/base/half.hpp>
 #include <millrace/base/random.hpp>
 #include <millrace/image/color/unfused.hpp>
+#include <millrace/simd/byte_marks.hpp>
 #include <millrace/simd/byte_tables.hpp>
 #include <millrace/simd/cpu_features.hpp>
 #include <millrace/simd/points.hpp>
+#include <millrace/simd/stream_copy.hpp>
 #include <millrace/simd/words.hpp>
 
 #include <doctest/doctest.h>
@@ -16,22 +18,21 @@
 #include <cstdlib>
 #include <cstring>
 #include <numeric>
+#include <vector>
 
 #define MILLRACE_KERNELS "unit/simd/words_checks.inc"
 #include <millrace/simd/for_each_layer.inc>
 #define MILLRACE_KERNELS "unit/simd/points_checks.inc"
 #include <millrace/simd/for_each_layer.inc>
-#define MILLRACE_KERNELS "unit/simd/floats_checks.inc"
-#include <millrace/simd/for_each_layer.inc>
-#define MILLRACE_KERNELS "unit/simd/byte_words_checks.inc"
-#include <millrace/simd/for_each_layer.inc>
+
+namespace detail = millrace::detail;
 
 namespace {
 
 /// Returns the results of this processor's layer.
 std::array<int, 8> differing_operations(millrace::rng& d) {
 #if defined __x86_64__ || defined __aarch64__
-  if (millrace::detail::cpu_has_word_layer()) return millrace::detail::word_layer::differing_operations(d);
+  if (detail::cpu_has_word_layer()) return detail::word_layer::differing_operations(d);
 #endif
   static_cast<void>(d);
   return {};
@@ -39,7 +40,7 @@ std::array<int, 8> differing_operations(millrace::rng& d) {
 
 std::array<int, 2> differing_pixel_operations(millrace::rng& d) {
 #if defined __x86_64__ || defined __aarch64__
-  if (millrace::detail::cpu_has_word_layer()) return millrace::detail::word_layer::differing_pixel_operations(d);
+  if (detail::cpu_has_word_layer()) return detail::word_layer::differing_pixel_operations(d);
 #endif
   static_cast<void>(d);
   return {};
@@ -74,10 +75,10 @@ TEST_CASE("each operation on pixels equals a loop over elements") {
 #if defined __x86_64__ || defined __aarch64__
 
 TEST_CASE("each operation on bytes equals a loop over elements") {
-  if (!millrace::detail::cpu_has_word_layer()) return;
+  if (!detail::cpu_has_word_layer()) return;
   millrace::rng d({.seed = 93});
   for (int i = 0; i < 300; ++i) {
-    const auto [bytes, numbers, pixels, tables] = millrace::detail::word_layer::unequal_results(d);
+    const auto [bytes, numbers, pixels, tables] = detail::word_layer::unequal_results(d);
     CHECK(bytes == 0);
     CHECK(numbers == 0);
     CHECK(pixels == 0);
@@ -89,11 +90,11 @@ TEST_CASE("each operation on bytes equals a loop over elements") {
 
 TEST_CASE("each operation on points equals a loop over elements") {
 #if defined __x86_64__ || defined __aarch64__
-  if (!millrace::detail::cpu_has_word_layer()) return;
+  if (!detail::cpu_has_word_layer()) return;
   millrace::rng d({.seed = 93});
   for (int i = 0; i < 500; ++i) {
     const auto [doubles, quads, points, axes, neighbors, results] =
-        millrace::detail::word_layer::differing_point_operations(d);
+        detail::word_layer::differing_point_operations(d);
     CHECK(doubles == 0);
     CHECK(quads == 0);
     CHECK(points == 0);
@@ -108,7 +109,7 @@ namespace {
 
 int differing_numbers(const float* from) {
 #if defined __x86_64__ || defined __aarch64__
-  if (millrace::detail::cpu_has_word_layer()) return millrace::detail::word_layer::differing_numbers(from);
+  if (detail::cpu_has_word_layer()) return detail::word_layer::differing_numbers(from);
 #endif
   static_cast<void>(from);
   return 0;
@@ -116,7 +117,7 @@ int differing_numbers(const float* from) {
 
 int differing_pixels(const std::uint8_t* pixels) {
 #if defined __x86_64__ || defined __aarch64__
-  if (millrace::detail::cpu_has_word_layer()) return millrace::detail::word_layer::differing_pixels(pixels);
+  if (detail::cpu_has_word_layer()) return detail::word_layer::differing_pixels(pixels);
 #endif
   static_cast<void>(pixels);
   return 0;
@@ -146,4 +147,52 @@ TEST_CASE("channels of pixels become numbers") {
     for (auto& p : pixels) p = static_cast<std::uint8_t>(d.below(256));
     REQUIRE(differing_pixels(pixels) == 0);
   }
+}
+
+TEST_CASE("the marked bytes of 16 and of 32 are found") {
+  millrace::rng d({.seed = 7});
+  for (int round = 0; round < 2'000; ++round) {
+    std::array<std::uint8_t, 32> bytes;
+    const auto different = 1 + d.below(40);
+    for (auto& b : bytes) b = static_cast<std::uint8_t>(0xff - d.below(different));
+    const std::uint8_t value = round % 2 == 0 ? 0xff : 0xf3;
+    const auto low = detail::equal_bytes(detail::load_16(bytes.data()), value);
+    const auto high = detail::equal_bytes(detail::load_16(bytes.data() + 16), value);
+    const auto at = [&](std::size_t from, std::size_t to) {
+      return std::find(bytes.begin() + from, bytes.begin() + to, value) - bytes.begin() - from;
+    };
+    CHECK(detail::first_marked(low) == at(0, 16));
+    CHECK(detail::first_marked(high) == at(16, 32));
+    CHECK(detail::any_marked(low) == (at(0, 16) < 16));
+    if (at(0, 32) < 32) CHECK(detail::first_marked(low, high) == at(0, 32));
+    std::array<std::uint8_t, 16> stored;
+    detail::store_16(stored.data(), low);
+    for (std::size_t i = 0; i < 16; ++i) CHECK(stored[i] == (bytes[i] == value ? 0xff : 0));
+  }
+}
+
+TEST_CASE("sixteen numbers are compared with one number") {
+  millrace::rng d({.seed = 8});
+  for (int round = 0; round < 500; ++round) {
+    alignas(16) std::array<std::int32_t, 16> numbers;
+    for (auto& n : numbers) n = static_cast<std::int32_t>(d.below(1 << 17)) - 100;
+    numbers[3] = numbers[9];
+    const auto above = detail::numbers_above(numbers.data(), numbers[9]);
+    for (std::size_t i = 0; i < 16; ++i) CHECK(above[i] == (numbers[i] > numbers[9] ? 0xff : 0));
+  }
+}
+
+TEST_CASE("a large copy writes its bytes and no others, at each alignment") {
+  constexpr std::size_t least = detail::least_streamed_bytes, around = 100;
+  std::vector<std::byte> from(least + 400);
+  for (std::size_t i = 0; i < from.size(); ++i) from[i] = static_cast<std::byte>(i * 7 + i / 256);
+  for (const std::size_t bytes : {std::size_t{0}, std::size_t{1}, least - 1, least, least + 1, least + 63, least + 200})
+    for (std::size_t shift = 0; shift < 65; ++shift) {
+      std::vector<std::byte> to(from.size() + 2 * around, std::byte{0xa5}), expected = to;
+      const std::size_t at = around - shift, first = shift % 7;
+      std::copy_n(from.begin() + static_cast<std::ptrdiff_t>(first), bytes,
+                  expected.begin() + static_cast<std::ptrdiff_t>(at));
+      detail::stream_copy(to.data() + at, from.data() + first, bytes);
+      REQUIRE(to == expected);
+    }
 }

@@ -2,7 +2,7 @@
 
 #include <millrace/image/jpeg/baseline/jpeg_plane_decoder.hpp>
 
-#include "../../../unit/image/junk_bytes.hpp"
+#include "../../../unit/image/jpeg_recipes.hpp"
 #include "transcoder_layouts.hpp"
 
 #include <doctest/doctest.h>

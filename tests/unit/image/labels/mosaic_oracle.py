@@ -1,4 +1,4 @@
-# The labels of a mosaic by NumPy, for the frozen number of mosaic_labels_test.cpp.
+# The labels of a mosaic by NumPy, for the frozen number of label_map_test.cpp.
 #
 #   python3 tests/unit/image/labels/mosaic_oracle.py       # prints the CRC-32 of the labels
 import zlib

@@ -1,5 +1,4 @@
 #include "../sample_statistics.hpp"
-#include "pieces_of_text.hpp"
 #include <millrace/report/print/charts.hpp>
 
 #include <doctest/doctest.h>

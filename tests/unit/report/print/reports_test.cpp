@@ -1,5 +1,4 @@
 #include "../sample_statistics.hpp"
-#include "pieces_of_text.hpp"
 #include <millrace/image/values/jpeg_refusal.hpp>
 #include <millrace/io/file/atomic_file.hpp>
 #include <millrace/report/print/charts.hpp>

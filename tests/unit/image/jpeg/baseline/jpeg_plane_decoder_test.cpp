@@ -4,7 +4,6 @@
 #include "../../../../thorough.hpp"
 #include "../../coded_files.hpp"
 #include "../../random_jpegs.hpp"
-#include "../../random_requests.hpp"
 #include "../../photographs.hpp"
 
 #include <doctest/doctest.h>

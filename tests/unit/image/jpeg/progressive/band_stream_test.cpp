@@ -1,4 +1,4 @@
-#include "../baseline/random_code.hpp"
+#include "../../coded_files.hpp"
 
 #include <millrace/image/jpeg/progressive/progressive_decoder.hpp>
 

@@ -3,7 +3,7 @@
 
 #include "../../coded_files.hpp"
 #include "../../jpeg_recipes.hpp"
-#include "../../progressive_files.hpp"
+#include "../../random_jpegs.hpp"
 
 #include <doctest/doctest.h>
 

@@ -1,9 +1,17 @@
+// Rows of batches: padded images, mosaics, normalized images, and lists of images.
+#include <millrace/device/normalize.hpp>
+#include <millrace/image/any_picture.hpp>
 #include <millrace/image/jpeg/jpeg_encoder.hpp>
 #include <millrace/image/picture/mosaic_picture.hpp>
 #include <millrace/image/picture/padded_picture.hpp>
+#include <millrace/image/picture/picture_list.hpp>
+#include <millrace/image/png/png_encoder.hpp>
+#include <millrace/item/column/columns.hpp>
+#include <millrace/millrace.hpp>
 
-#include "../random_jpegs.hpp"
 #include "../planned_pictures.hpp"
+#include "../random_jpegs.hpp"
+#include "../slow_pictures.hpp"
 
 #include <doctest/doctest.h>
 
@@ -156,4 +164,167 @@ TEST_CASE("a mosaic has each image in its quarter, with a corner at the center, 
   CHECK_THROWS_WITH_AS(mr::mosaic_picture({p, p, p, p}, {.size = {.width = 1, .height = 9}}, random),
                        doctest::Contains("got size 1 x 9 and min_center 0.250000, expected sides from 2"),
                        mr::setup_error);
+}
+
+namespace {
+
+constexpr mr::pixel_normalization imagenet{.mean = {0.485, 0.456, 0.406}, .std = {0.229, 0.224, 0.225}};
+
+/// The u8 image, and its normalize().
+template <class T>
+mr::tensor<T, 4> expected_of(const mr::picture& p, mr::scratch& s) {
+  const mr::image pixels = p.pixels(s);
+  const auto [height, width, channels] = pixels.shape();
+  mr::tensor<T, 4> numbers({1, channels, height, width});
+  mr::normalize<T>({.data = pixels.data(), .shape = {1, height, width, channels}},
+                   {.data = numbers.data(), .shape = numbers.shape()},
+                   {.mean = {imagenet.mean[0], imagenet.mean[1], imagenet.mean[2]},
+                    .std = {imagenet.std[0], imagenet.std[1], imagenet.std[2]}, .layout = mr::image_layout::nchw});
+  return numbers;
+}
+
+template <class T>
+bool equal(const mr::tensor<T, 4>& expected, const std::vector<T>& row) {
+  return row.size() == expected.size() && std::memcmp(row.data(), expected.data(), row.size() * sizeof(T)) == 0;
+}
+
+template <class T>
+void check_against_normalize(std::uint64_t seed) {
+  mr::rng d({.seed = seed});
+  mr::scratch s;
+  constexpr std::size_t together = mr::normalized_picture<T>::together;
+  for (int round = 0; round < 25; ++round) {
+    std::vector<std::vector<std::byte>> files;
+    for (std::size_t i = 0; i < together; ++i) files.push_back(slow::draw_file(d, 90).bytes);
+    const mr::jpeg_options options{
+        .quality = d.chance(0.5) ? mr::picture_quality::fast : mr::picture_quality::exact,
+        .decoder = d.chance(0.3) ? mr::picture_decoder::libjpeg : mr::picture_decoder::automatic};
+    std::vector<mr::normalized_picture<T>> pictures;
+    std::vector<std::vector<T>> rows;
+    std::vector<const mr::normalized_picture<T>*> items;
+    std::vector<std::span<T>> places;
+    for (std::size_t i = 0; i < together; ++i) {
+      const mr::rng plan({.seed = seed, .sample = d.bits()});
+      pictures.emplace_back(slow::planned(mr::jpeg(slow::view(files[i]), options), plan), imagenet);
+      const auto shape = pictures.back().shape();
+      rows.emplace_back(shape[0] * shape[1] * shape[2]);
+    }
+    for (std::size_t i = 0; i < together; ++i) {
+      items.push_back(&pictures[i]);
+      places.emplace_back(rows[i]);
+    }
+    mr::normalized_picture<T>::render_together(items, places, s);
+    for (std::size_t i = 0; i < together; ++i) {
+      CAPTURE(round);
+      CAPTURE(i);
+      const auto expected = expected_of<T>(pictures[i].plan(), s);
+      REQUIRE(pictures[i].shape() == std::array{expected.shape()[1], expected.shape()[2], expected.shape()[3]});
+      REQUIRE(equal(expected, rows[i]));
+      std::vector<T> alone(rows[i].size());
+      pictures[i].render(alone, s);
+      REQUIRE(equal(expected, alone));
+    }
+  }
+}
+
+struct example {
+  mr::normalized_picture<mr::f16> pixels;
+  std::int32_t label;
+};
+
+}  // namespace
+
+TEST_CASE("a normalized picture is the normalized u8 image, alone and with others, by either decoder") {
+  check_against_normalize<float>(41);
+  check_against_normalize<mr::f16>(42);
+  check_against_normalize<mr::bf16>(43);
+}
+
+TEST_CASE("normalized images are a column of a batch") {
+  mr::rng d({.seed = 44});
+  std::vector<std::vector<std::byte>> files;
+  for (int i = 0; i < 5; ++i) files.push_back(slow::draw_file(d, 60).bytes);
+  const auto plan_of = [&](int i) { return mr::jpeg(slow::view(files[static_cast<std::size_t>(i)])).resize(24, 32); };
+  const std::vector<int> numbers{0, 1, 2, 3, 4};
+  auto flow = mr::from(numbers) | mr::map([&](int i) { return example{{plan_of(i), imagenet}, i}; }) |
+              mr::batch<&example::pixels, &example::label>({.size = 5});
+  mr::session run{std::move(flow), {.threads = 2}};
+  mr::scratch s;
+  std::size_t batches = 0;
+  for (auto& b : run) {
+    const auto pixels = b.get<&example::pixels>();
+    const auto labels = b.get<&example::label>();
+    REQUIRE(pixels.shape == std::array<std::size_t, 4>{5, 3, 24, 32});
+    for (std::size_t row = 0; row < 5; ++row) {
+      const auto expected = expected_of<mr::f16>(plan_of(labels.data[row]), s);
+      CHECK(std::memcmp(pixels.data + row * expected.size(), expected.data(), expected.size() * sizeof(mr::f16)) == 0);
+    }
+    ++batches;
+  }
+  CHECK(batches == 1);
+}
+
+TEST_CASE("invalid means and deviations are refused, and a row of another size") {
+  mr::rng d({.seed = 45});
+  const auto file = slow::draw_file(d, 30).bytes;
+  const auto plan = mr::jpeg(slow::view(file)).resize(4, 6);
+  CHECK_THROWS_WITH_AS(mr::normalized_picture<float>(plan, {.std = {1, 0, 1}}),
+                       doctest::Contains("std 0.000000 in channel 1"), mr::setup_error);
+  const mr::normalized_picture<float> numbers(plan, {});
+  mr::scratch s;
+  std::vector<float> row(71);
+  CHECK_THROWS_WITH_AS(numbers.render(row, s), doctest::Contains("got 71 elements, expected height * width * 3"),
+                       mr::setup_error);
+}
+
+// The rows of a column of lists in a slot.
+
+namespace {
+
+struct listed {
+  mr::picture_list pictures;
+};
+
+}  // namespace
+
+TEST_CASE("rows of lists are rendered at their final places, and rows out of order are moved there") {
+  constexpr std::size_t height = 12, width = 16, image_bytes = height * width * 3, most = 5;
+  constexpr mr::picture_list_options options{.max_pictures = most, .size = {.width = width, .height = height}};
+  mr::block_pool pool;
+  const auto columns_of = [](const listed& first) {
+    mr::detail::columns<&listed::pictures> all;
+    all.fix_shapes(first, 4);
+    return all;
+  };
+  std::vector<listed> items;
+  std::vector<std::uint8_t> expected;
+  for (const std::size_t count : {2, 0, 5, 3}) {
+    std::vector<mr::picture> list;
+    for (std::size_t i = 0; i < count; ++i) {
+      list.push_back(mr::any_picture(pool.copy(mr::encode_png(slow::photo(height, width, 3, 10 * count + i)))));
+      const mr::image pixels = list.back().pixels();
+      expected.insert(expected.end(), pixels.span().begin(), pixels.span().end());
+    }
+    items.push_back({mr::picture_list(std::move(list), options)});
+  }
+  const auto columns = columns_of(items[0]);
+  const auto lists = columns.new_lists();
+  mr::scratch memory;
+  for (const bool in_order : {true, false}) {
+    std::vector<std::byte> slot(columns.batch_bytes());
+    for (std::size_t i = 0; i < 2; ++i) {
+      const std::size_t first = in_order ? 2 * i : 2 - 2 * i;
+      const listed* const two[] = {&items[first], &items[first + 1]};
+      columns.place_lists(two, first, *lists);
+      columns.render(two, slot.data(), first, memory, lists.get());
+    }
+    const auto starts_with_images = [&] {
+      const auto* const values = slot.data() + slot.size() - mr::detail::aligned_column_bytes(4 * most * image_bytes);
+      return std::memcmp(values, expected.data(), expected.size()) == 0;
+    };
+    CHECK(starts_with_images() == in_order);
+    CHECK(columns.close(slot.data(), 4, lists.get()).padded_to[0] == 10);
+    CHECK(starts_with_images());
+    for (auto& column : *lists) column.clear();
+  }
 }
