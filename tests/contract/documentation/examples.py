@@ -4,11 +4,12 @@
 #   python3 tests/contract/documentation/examples.py item/world.hpp     # only one header's
 #
 # The examples are blocks of comment lines in the headers, indented by three spaces. The declarations that they need
-# (types, functions, arguments) are in one file for each folder and its subfolders, such as examples/train.hpp; image
-# has several, examples/image_*.hpp. A section for a header begins with `// ---- NAME.hpp`. In a section, all blocks
-# replace a line `EXAMPLE`, and the second block replaces `EXAMPLE 2`. Every block is used, or the section has the
-# reason: `// block 2 is a table`. Without a section, an example must be the body of a function. Programs are compiled,
-# not run. They exclude the definitions of the compiled library (MILLRACE_COMPILED), which saves half the time.
+# (types, functions, arguments) are in examples/. A section for a header begins with `// ---- FOLDER/NAME.hpp`, without
+# subfolders, or with `// ---- NAME.hpp` in a file whose name begins with the folder, such as examples/image_jpeg.hpp.
+# In a section, all blocks replace a line `EXAMPLE`, and the second block replaces `EXAMPLE 2`. Every block is used, or
+# the section has the reason: `// block 2 is a table`. Without a section, an example must be the body of a function.
+# Programs are compiled, not run. They exclude the definitions of the compiled library (MILLRACE_COMPILED), which saves
+# half the time.
 import functools
 import pathlib
 import re
@@ -27,7 +28,7 @@ LEFT_OUT = re.compile(r"adapt/(feeders(/feeder_(attempt|client))?|torch|opencv|s
                       r"adapt/(feeders/)?(feed_rows|feed_rows_options|feeder_server)\.hpp|"
                       r"device/(cuda|stream_name).*\.hpp")
 ALONE = "void example() {\nEXAMPLE\n}\n"
-SECTION = re.compile(r"// ---- (\w+\.hpp)")
+SECTION = re.compile(r"// ---- ((?:\w+/)?\w+\.hpp)")
 
 
 def blocks_of(header):
@@ -47,35 +48,31 @@ def blocks_of(header):
 
 
 @functools.lru_cache
-def sections_of(path):
-    """The sections of a file of contexts: {name of the header: [(number of a line, the line)]}."""
-    sections, lines = {}, []
-    for number, line in enumerate(path.read_text().splitlines() if path.exists() else [], 1):
-        if match := SECTION.fullmatch(line):
-            lines = sections.setdefault(match[1], [])
-        else:
-            lines.append((number, line))
-    return sections
+def sections():
+    """The sections of all files of contexts: {FOLDER/NAME.hpp: (the file, [(number of a line, the line)])}."""
+    all_sections = {}
+    for path in sorted(CONTEXTS.iterdir()):
+        lines = []
+        for number, line in enumerate(path.read_text().splitlines(), 1):
+            if match := SECTION.fullmatch(line):
+                folder = "" if "/" in match[1] else path.stem.partition("_")[0] + "/"
+                lines = all_sections.setdefault(folder + match[1], (path, []))[1]
+            else:
+                lines.append((number, line))
+    return all_sections
 
 
-def context_file(header):
-    """The file with the section for the header, or the one that should contain it."""
+def section_name(header):
     folder = header.partition("/")[0] if "/" in header else "umbrellas"
-    return next((path for path in [*CONTEXTS.glob(f"{folder}.hpp"), *sorted(CONTEXTS.glob(f"{folder}_*.hpp"))]
-                 if pathlib.PurePath(header).name in sections_of(path)), CONTEXTS / f"{folder}.hpp")
-
-
-def context_of(header):
-    """The lines around the examples of a header, with their numbers."""
-    return sections_of(context_file(header)).get(pathlib.PurePath(header).name, list(enumerate(ALONE.splitlines(), 1)))
+    return f"{folder}/{pathlib.PurePath(header).name}"
 
 
 def fragment_of(header):
     """(includes, rest) of the header's part of a program. Raises ValueError for an unused block."""
     blocks, used = blocks_of(header), set()
-    context = context_file(header)
+    context, section = sections().get(section_name(header), (CONTEXTS, list(enumerate(ALONE.splitlines(), 1))))
     includes, lines = [f"#include <millrace/{header}>"], []
-    for number, line in context_of(header):
+    for number, line in section:
         if match := re.match(r"\s*EXAMPLE(?: (\d+))?$", line):
             for block in [int(match[1])] if match[1] else range(1, len(blocks) + 1):
                 if block > len(blocks):
@@ -129,9 +126,8 @@ def problem_of(headers, remembered):
 
 def problem_with_sections(folders):
     """Sections, or files of them, that no header uses."""
-    used = {(context_file(header), pathlib.PurePath(header).name) for headers in folders.values() for header in headers}
-    return "\n".join(f"{path.name}: {name}" for path in sorted(CONTEXTS.iterdir()) for name in sections_of(path)
-                     if (path, name) not in used) or None
+    used = {section_name(header) for headers in folders.values() for header in headers}
+    return "\n".join(f"{path.name}: {name}" for name, (path, _) in sections().items() if name not in used) or None
 
 
 def main(headers):
