@@ -1,6 +1,6 @@
-// The word layers: operations on registers of words (16 bits), quads (32), octs (64) and bytes, with equal names for
-// AVX2 (words_avx2.inc) and NEON (words_neon.inc). AVX-512 with VNNI and VBMI (words_avx512.inc) is a second layer of
-// x86-64, for the few kernels that are faster with it.
+// The word layers: operations on registers of words (16 bits), quads (32), octs (64), bytes and floats, with equal
+// names for AVX2 (words_avx2.inc) and NEON (words_neon.inc). AVX-512 with VNNI and VBMI (words_avx512.inc) is a second
+// layer of x86-64, for the few kernels that are faster with it.
 //
 //   #define MILLRACE_WIDE_KERNELS                                      // also for AVX-512
 //   #define MILLRACE_KERNELS <millrace/image/jpeg/baseline/inverse_dct_body.inc>
