@@ -35,7 +35,7 @@ class json_lines final : public sink {
 
   const char* name() const noexcept override { return "JSON lines"; }
 
-  void write(const row& r) override;
+  MILLRACE_INLINE void write(const row& r) override;
 
   void tick(instant now) override { file_.sync_when_due(now.steady_ns, sync_ns); }
   void close() override { file_.sync(); }

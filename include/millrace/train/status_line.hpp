@@ -40,11 +40,11 @@ class status_line final : public sink {
 
   const char* name() const noexcept override { return "status line"; }
 
-  void write(const row& r) override;
+  MILLRACE_INLINE void write(const row& r) override;
 
-  void tick(instant now) override;
+  MILLRACE_INLINE void tick(instant now) override;
 
-  void close() override;
+  MILLRACE_INLINE void close() override;
 
  private:
   static constexpr std::int64_t redraw_ns = 100'000'000;   // minimum time between redraws: ten a second

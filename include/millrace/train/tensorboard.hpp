@@ -69,7 +69,7 @@ class tensorboard final : public sink {
   /// Returns the path of the event file.
   const std::string& path() const noexcept { return file_.path(); }
 
-  void write(const row& r) override;
+  MILLRACE_INLINE void write(const row& r) override;
   void tick(instant now) override { file_.sync_when_due(now.steady_ns, sync_ns); }
   void close() override { file_.sync(); }
 
