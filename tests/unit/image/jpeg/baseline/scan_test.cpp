@@ -6,7 +6,6 @@
 
 #include "../../jpeg_recipes.hpp"
 #include "../../slow_planes.hpp"
-#include "../../coded_files.hpp"
 
 #include <doctest/doctest.h>
 

@@ -1,4 +1,4 @@
-#include "../../coded_files.hpp"
+#include "../../jpeg_recipes.hpp"
 
 #include <millrace/image/jpeg/progressive/progressive_decoder.hpp>
 

@@ -1,7 +1,6 @@
 #include <millrace/image/jpeg/jpeg_header.hpp>
 #include <millrace/image/jpeg/progressive/progressive_decoder.hpp>
 
-#include "../../coded_files.hpp"
 #include "../../jpeg_recipes.hpp"
 #include "../../random_jpegs.hpp"
 
