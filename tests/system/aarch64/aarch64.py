@@ -33,7 +33,7 @@ LIBRARIES = ["-ltbb", "-ljpeg", "-larchive", "-lz"]
 # The tests of the decoder are due at every second commit, and at the others `images`.
 JPEG_KERNELS = ["simd/*_test.cpp", "image/resize/*_test.cpp"]
 JPEG_DECODER = ["image/jpeg/baseline/*_test.cpp", "image/jpeg/progressive/*_test.cpp"]
-OTHER_KERNELS = ["base/checksums_test.cpp", "device/mix_rows_host_test.cpp", "device/normalize_test.cpp",
+OTHER_KERNELS = ["base/checksums_test.cpp", "device/host_batches_test.cpp",
                  "image/augment/photometric_runner_test.cpp", "image/color/*_test.cpp",
                  "image/png/inflate_test.cpp", "image/png/unfilter_test.cpp", "image/warp/*_test.cpp"]
 # They compare scalar code with definitions, as the tests of this machine do.

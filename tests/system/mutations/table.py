@@ -215,7 +215,7 @@ MUTATIONS = (
              "const std::size_t before = region.left;", "image/render/picture_decoders_test.cpp"),
     mutation("device: factors are counted from the first aligned element", "device/normalize_body.inc",
              "scales[lane] = job.scale[(i + vector_quads * k + lane) % Channels];",
-             "scales[lane] = job.scale[(vector_quads * k + lane) % Channels];", "device/normalize_test.cpp"),
+             "scales[lane] = job.scale[(vector_quads * k + lane) % Channels];", "device/host_batches_test.cpp"),
     mutation("device: a large slot begins at an ordinary page", "device/slot_memory",
              "const bool large = bytes >= huge_page_bytes;", "const bool large = bytes > huge_page_bytes;",
              "device/slot_memory_test.cpp"),
