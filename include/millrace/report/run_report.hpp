@@ -8,8 +8,8 @@
 // with other numbers of workers.
 #pragma once
 
+#include <millrace/base/version.hpp>   // first, so that the error of an older standard has few lines
 #include <millrace/base/machine.hpp>
-#include <millrace/base/version.hpp>
 #include <millrace/measure/values/event_counts.hpp>
 #include <millrace/measure/values/event_names.hpp>
 #include <millrace/measure/values/timeline.hpp>
