@@ -36,7 +36,7 @@ csetjmp: jmp_buf longjmp
 cstddef: byte nullptr_t ptrdiff_t size_t to_integer
 cstdint: int8_t int16_t int32_t int64_t intptr_t uint8_t uint16_t uint32_t uint64_t uintptr_t
 cstdio: FILE fclose ferror fgets fopen fprintf fputs fread snprintf sscanf size_t
-cstdlib: abs aligned_alloc free getenv strtoul strtoull size_t
+cstdlib: abs aligned_alloc free getenv qsort strtoul strtoull size_t
 cstring: memchr memcmp memcpy memmove memset strcmp strerror strlen strncmp size_t
 ctime: strftime time time_t tm size_t
 deque: deque erase_if begin end size
