@@ -125,6 +125,8 @@ EXAMPLE
 }
 
 // ---- read/planned_run.hpp
+#include <millrace/item/owner.hpp>
+
 mr::detail::owner<mr::detail::planned_run> plan();
 
 void show(mr::detail::ready_batch& batch) {
