@@ -1,5 +1,5 @@
-// Umbrella header for training from shards with audio: WAV files, audio plans and their rows, and sessions. This header
-// needs oneTBB, libarchive and zlib, but not libjpeg.
+// Umbrella header for training from shards with audio. Contains the WAV decoder, audio plans and their rows, shards,
+// stages and sessions. This header needs oneTBB, libarchive and zlib, but not libjpeg.
 //
 //   #include <millrace/audio.hpp>
 //   auto flow = mr::shards("speech-{000..146}.tar", {.seed = 7}) | mr::shuffle({.window = 8'192})

@@ -1,5 +1,6 @@
-// Umbrella header for everything that a training program needs. This header excludes the opt-in parts: image operations
-// other than crops of JPEGs (pictures.hpp), the other umbrella headers in this folder, and millrace/adapt/.
+// Umbrella header for everything that a training program needs. This header excludes the opt-in parts: the other
+// umbrella headers in this folder, and millrace/adapt/. For example, pictures.hpp adds image formats other than JPEG,
+// label maps and photometric operations.
 //
 //   #include <millrace/millrace.hpp>
 //   namespace mr = millrace;

@@ -4,7 +4,7 @@
 //   mr::picture p = mr::any_picture(record["jpg;png"]).random_resized_crop(224, rng).random_flip(rng);
 //   p = p.apply(mr::photometric_plan().color_jitter({.brightness = 0.4}, rng));
 //
-// millrace.hpp includes only crops of JPEGs, and compiles in half of the time.
+// millrace.hpp includes only crops of JPEGs, and compiles twice as fast as this header.
 #pragma once
 
 #include <millrace/base/version.hpp>

@@ -1,4 +1,5 @@
-// Defines the functions of all headers if MILLRACE_COMPILED is set.
+// Defines the functions that the headers declare if MILLRACE_COMPILED is set. Functions that need Python.h, libcrypto
+// or libcurl are in compiled/python.hpp, stores.hpp and remote.hpp instead.
 //
 //   #include <millrace/src.hpp>      // c++ -std=c++20 -O3 -DMILLRACE_COMPILED -c
 //

@@ -1,5 +1,5 @@
-// Umbrella header for tuning, which adapts the number of workers and reads to the training step during the run. No
-// other umbrella header includes this header.
+// Umbrella header for tuning. During the run, tuning finds the numbers of workers and concurrent reads that the
+// training step needs. No other umbrella header includes this header.
 //
 //   #include <millrace/millrace.hpp>
 //   #include <millrace/tuning.hpp>

@@ -1,9 +1,10 @@
-// Converts batches to and from DLPack, the struct through which tensor libraries share memory without a copy.
+// Exports the columns of a batch as DLPack tensors, and imports DLPack tensors as arrays. Tensor libraries use DLPack
+// to share memory without a copy.
 //
 //   #include <millrace/adapt/dlpack.hpp>
 //   auto [pixels, labels] = mr::to_dlpack(std::move(b), {.stream = s});       // one dlpack_tensor for each column
 //   at::Tensor x = at::fromDLPack(pixels.release());                          // the receiver calls its deleter
-//   auto back = mr::from_dlpack<std::uint8_t, 4>(mr::dlpack_tensor(at::toDLPack(x)));   // back.view(), or a column
+//   auto back = mr::from_dlpack<std::uint8_t, 4>(mr::dlpack_tensor(at::toDLPack(x)));   // elements: back.view()
 //
 // Opt-in. No header of DLPack is needed. dlpack_tensor converts from and to the DLManagedTensor* of any copy of
 // dlpack.h, such as <ATen/dlpack.h>.

@@ -10,13 +10,14 @@
 // A feeder has no state, no rank and no model. You may start any number of feeders, and stop them at any time. The
 // trainer computes each row that no feeder sends. Order, digest and resume points do not depend on feeders. The feeder
 // reads the same shards as the trainer. Program, flow, data set, seed, number of ranks and columns must be the same on
-// both machines. If one of these differs, the feeder responds with status 409 and its own identity.
+// both machines. If one of these differs, the feeder responds with status 409 and the text that describes its own run
+// (hello_text()).
 // Requests: GET /v1/RUN/hello and /v1/RUN/rows/... (adapt/feeders/row_protocol.hpp), /metrics for Prometheus, and
 // /healthz, which needs no token. The feeder processes at most max_requests requests at a time, and refuses others with
-// status 429. A client that does not receive its answer within `patience` is disconnected.
-// After SIGTERM or SIGINT, the feeder completes the requests in progress and refuses others with status 503. After
-// that, feed_rows() returns. Call feed_rows() on the main thread, before other threads start. An earlier thread, such
-// as a thread of mr::remote(), could receive the signal, which would end the process.
+// status 429. A client is disconnected if it does not receive its rows within `patience` after they are computed. After
+// SIGTERM or SIGINT, the feeder completes the requests in progress and refuses others with status 503. After that,
+// feed_rows() returns. Call feed_rows() on the main thread, before other threads start. An earlier thread, such as a
+// thread of mr::remote(), could receive the signal, which would end the process.
 // Errors: setup_error if rows cannot be computed separately (streams without an index, pack, bucket, mix_rows), or if
 // shards are missing. setup_error if `listen` is not a loopback address and no token is set. io_error if the address is
 // in use. If a sample has an error, the feeder sends no row. The trainer computes the row, and reports the error.
@@ -44,7 +45,7 @@ namespace millrace { inline namespace MILLRACE_ABI {
 namespace detail {
 
 /// Receives SIGTERM and SIGINT, which are blocked in this thread and in the threads that it starts. All other threads
-/// must also block these signals: a signal ends the process if any thread accepts it.
+/// must also block these signals, because a signal ends the process if one thread does not block it.
 class stop_signals {
  public:
   stop_signals() noexcept {

@@ -1,4 +1,4 @@
-// Feeders are other machines with the same program. Feeders compute rows of a run. The trainer requests these rows by
+// Feeders are other machines with the same program. Feeders compute rows of a run. The session requests these rows by
 // HTTP.
 //
 //   #include <millrace/adapt/feeders.hpp>                      // link with -lcurl
@@ -9,13 +9,13 @@
 //
 // Opt-in: needs libcurl (libcurl4-openssl-dev).
 // The session assigns rows to its own workers first (row_storage.hpp). Feeders compute the other rows. If a request
-// fails, its rows are requested from another feeder. If a request is late, its rows are also requested from a second
+// fails, its rows are requested from another feeder. If an answer is late, its rows are also requested from a second
 // feeder. Without feeders, the workers compute all rows. Host names are resolved every 10 s. Each address of a host is
-// a feeder. A feeder that was lost is used again when it returns.
-// Errors: setup_error for invalid options. A feeder refuses the run if its build id, flow, data set, seed, layout of
-// rows or token differs. Each host that refuses is reported by one notice. Another notice reports the loss of the last
-// feeder. Responses are untrusted: each size is checked before it is used. Feeders receive the token, positions and a
-// hash of the run, but no keys of object stores. Without https://, the token is not encrypted.
+// a feeder. A feeder that failed is used again when it can be reached.
+// Errors: setup_error for invalid options. A feeder refuses a run whose build id, flow, data set, seed, layout of rows
+// or token differs from its own. Each host that refuses is reported by one notice. Another notice reports that no
+// feeder is left. Responses are untrusted: each size is checked before it is used. Feeders receive the token, positions
+// and a hash of the run, but no keys of object stores. Without https://, the token is not encrypted.
 // Threads: any thread. One thread transfers rows, and one resolves names. Both start with the session. Lifetime: only
 // one run can use the object that feeders() returns. Cost: a copy and a checksum for each row.
 #pragma once

@@ -17,8 +17,8 @@
 // Strings are UTF-8, and escape sequences are decoded. For an integer type, the value is a JSON number without fraction
 // or exponent, in the range of the type. For a floating-point type, the value is any number in the range of the type,
 // and is rounded. The words NaN, Infinity and -Infinity are also accepted as floating-point numbers, because Python's
-// json.dumps() writes them. A bool is true or false. Arrays must be rectangular. The nesting depth of an array is the
-// rank of the tensor or ragged row.
+// json.dumps() writes them. A bool is true or false. Arrays must be rectangular. The nesting depth of an array must
+// equal the number of dimensions of the tensor or ragged row.
 // Errors: data_error if the text is not exactly one JSON document, if the field is missing, or if the value has a wrong
 // type, range or shape. The error contains the actual and the expected value. The flow adds file and line.
 // Threads: any number of threads at the same time. Each worker has its own parser.
@@ -127,8 +127,8 @@ std::string json_expectation() {
   else return "a number in the range of " + std::string(dtype_name<T>());
 }
 
-/// A word that Python's json.dumps() writes for a number, such as NaN. The word is not JSON. Before parsing, the word
-/// is replaced by a special string.
+/// A word that Python's json.dumps() writes for a number, such as NaN. The word is not JSON. If simdjson rejects a
+/// document, each such word is replaced by a special string, and the document is parsed again.
 struct json_constant {
   std::string_view word;
   double value;

@@ -19,11 +19,12 @@
 // every version of CPython and of PyTorch, because it uses only CPython's limited API and DLPack. Free-threaded builds
 // of CPython have no limited API and are not supported.
 // Arguments of a function: the members that are listed in loader<...>, with their names and default values. A member is
-// a bool, a number, a std::string, or a std::vector or std::optional of these types. The first arguments are required
-// if they are strings or vectors that are empty by default.
-// Batches are named tuples of tensors that share the memory of the batch. include/python describes epochs, resume, the
-// lifetime of batches, and exceptions.
-// Errors: errors of the session become Python exceptions with the same fields, such as millrace.DataError.
+// a bool, a number, a std::string, or a std::vector or std::optional of these types. An argument is required if it is a
+// string or a vector that is empty by default, and all arguments before it are required. Batches are named tuples of
+// tensors that share the memory of the batch. include/python describes epochs, resume, the lifetime of batches, and
+// exceptions.
+// Errors: errors of the session become Python exceptions, such as millrace.DataError. An exception has the same fields
+// as the error.
 // Threads: workers call the callables of a flow without Python's global lock. The callables must not call Python.
 #pragma once
 
@@ -39,8 +40,8 @@ namespace millrace { inline namespace MILLRACE_ABI {
 namespace [[gnu::visibility("hidden")]] python {
 // clang-format on
 
-/// Describes a function of the module. `make` receives an object with the members `Options` and returns a flow. `name`
-/// and `doc` must exist until the process ends.
+/// Describes a function of the module. `Options` are the members that become arguments. `make` receives an object with
+/// these members, and returns a flow. `name` and `doc` must exist until the process ends.
 template <auto... Options, std::copy_constructible Make>
   requires(sizeof...(Options) > 0)
 std::unique_ptr<detail::python::loader_entry> loader(const char* name, Make make, const char* doc = "") {

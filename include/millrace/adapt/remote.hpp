@@ -13,9 +13,10 @@
 // Certificates are always verified. The proxy settings of the environment are used.
 // With .cache, all processes and runs of a machine fetch each object only once (io/cache/cached.hpp).
 // Globs and folders require a store that can list its objects: s3:// or gs://.
-// Errors: io_error with the server's message, the number of attempts and the time; setup_error for missing
+// Errors: io_error with the server's message, the number of attempts and the elapsed time; setup_error for missing
 // credentials and invalid options.
-// Threads: any thread. A separate thread transfers the bytes. The thread starts when the first name is opened.
+// Threads: any thread. A separate thread transfers the bytes. The thread starts at the first operation that needs a
+// server: opening, finding or listing.
 // Lifetime: an open file keeps the state of the storage alive.
 #pragma once
 

@@ -6,9 +6,10 @@
 // Opt-in: needs libsndfile (libsndfile1-dev). MP3 requires version 1.1.
 // Samples are f32, as in the Python package soundfile: integers are divided by 2^(bits - 1). If the format can seek,
 // decoding begins near the first frame of the crop. mr::wav() reads plain WAV files faster.
-// Errors: data_error with shard, key and stage "sndfile" if libsndfile cannot read the file, or if the file ends early
-// or exceeds a limit. Threads and lifetime: the rules of audio. Cost: the header is read when the plan is created, and
-// again when the plan is rendered. For MP3, libsndfile reads the complete file each time to determine its length.
+// Errors: data_error for a file that libsndfile cannot read, that ends early, or that exceeds a limit. The error
+// contains shard, key and stage "sndfile". Threads, lifetime: see audio/audio.hpp. Cost: the header is read when the
+// plan is created, and again when the plan is rendered. For MP3, libsndfile reads the complete file each time to
+// determine its length.
 #pragma once
 
 #include <millrace/base/version.hpp>

@@ -4,9 +4,9 @@
 //   mr::audio a = mr::wav(r["wav"]).mono().resample(16'000, mr::soxr()).random_crop(1.0, rng);
 //
 // Opt-in: needs libsoxr (libsoxr-dev). With the same quality, soxr.resample() in Python returns the same samples. The
-// number of samples is ceil(frames * rate / old rate).
+// result has ceil(frames * new rate / old rate) frames.
 // Errors: io_error if libsoxr cannot allocate memory. Threads: any thread. Each call has its own resampler. Cost with
-// `high`: about 1 ms per second of audio at 44.1 kHz, and the computation of a filter for each file.
+// `high`: about 1 ms for each second of audio at 44.1 kHz. In addition, each call computes a filter.
 #pragma once
 
 #if !__has_include(<soxr.h>)
@@ -25,7 +25,7 @@
 
 namespace millrace { inline namespace MILLRACE_ABI {
 
-/// The accuracy of libsoxr's filters: 8, 16, 16, 20 or 28 bits.
+/// The quality of a resampler. The filters are accurate to 8, 16, 16, 20 and 28 bits, in this order.
 enum class soxr_quality : unsigned {
   quick = SOXR_QQ,
   low = SOXR_LQ,
@@ -67,7 +67,7 @@ inline void run(const resample_task& task, unsigned quality, scratch& s) {
     }
   }
   if (problem)
-    throw io_error(std::string("libsoxr cannot resample: ") + problem, "Free memory, or check the rates",
+    throw io_error(std::string("libsoxr cannot resample: ") + problem, "Check the sample rates, or free memory",
                    {.stage = "soxr"});
 }
 

@@ -22,13 +22,14 @@
 // frames that the result needs.
 // Lengths are seconds, or a std::chrono::duration, and are rounded to the nearest frame at the current rate. If files
 // have different rates, resample them before a crop, so that all rows have the same number of frames.
-// A crop after resample() differs by less than 0.00001 from a crop of the complete resampled file.
+// In a crop after resample(), each sample differs by less than 0.00001 from the same sample of the complete resampled
+// file.
 // Errors: data_error if the file is damaged, exceeds a limit, is shorter than a crop, or lacks a selected channel;
 // setup_error for impossible arguments. Errors name shard and key. Threads: not synchronized. Copies share the file's
 // bytes, which do not change.
-// Lifetime: an `audio` keeps the memory block of its bytes alive. Bytes that own no memory (bytes::borrowed) must
-// outlive the `audio`; render() throws setup_error if such bytes were freed or changed.
-// Cost: 16-bit files are rendered at about the speed of memcpy; see resample() for its cost.
+// Lifetime: an `audio` keeps the memory block of its bytes alive. The memory of bytes::borrowed must outlive the
+// `audio`. If render() detects that this memory was freed or changed, it throws setup_error.
+// Cost: 16-bit files are rendered at about the speed of memcpy. For the cost of resampling, see resample().
 #pragma once
 
 #include <millrace/base/error.hpp>
@@ -54,8 +55,8 @@ namespace millrace { inline namespace MILLRACE_ABI {
 //   constexpr mr::detail::audio_format format{.name = "wav", .read = read_samples, .reads_parts = true};
 //   return mr::audio(std::move(data), {.format = &format, .header = header, .limits = options.limits});
 //
-// Samples are interleaved: a frame has one sample of each channel. A sample of f32 is in [-1, 1), except in files of
-// floating-point numbers. Rates are frames per second.
+// Samples are interleaved: a frame has one sample of each channel. An f32 sample is in [-1, 1). Only samples of files
+// that store floating-point numbers may be outside of this range. Rates are frames per second.
 // Errors: a format throws data_error, with its name as the stage, if the samples are damaged. Threads: the functions of
 // a format and of a resampler may be called by several threads, each with its own scratch.
 
@@ -84,7 +85,8 @@ struct resample_task {
 struct audio_resampler {
   void (*run)(const resample_task& task, unsigned quality, scratch& s) = nullptr;
   unsigned quality = 0;   ///< is passed to run()
-  /// The number of frames before and after an output frame that affect this frame, at the lower of the two rates.
+  /// An output frame depends on at most this number of frames before it, and on the same number after it. These frames
+  /// are counted at the lower of the two rates.
   std::size_t reach = 0;
 };
 
@@ -102,7 +104,7 @@ struct audio_format {
   };
 
   const char* name = "";   ///< the stage in errors
-  /// Decodes samples.size() / channels frames, which are inside the file.
+  /// Decodes samples.size() / channels frames. The caller ensures that the file contains these frames.
   void (*read)(const part& p, std::span<float> samples, scratch& s) = nullptr;
   /// Same as read(), but writes i16; null if this is not faster than a conversion from f32.
   void (*read_i16)(const part& p, std::span<std::int16_t> samples, scratch& s) = nullptr;
@@ -197,8 +199,8 @@ class audio {
   /// Appends zeros up to `length`; a longer audio does not change. Throws data_error if the result exceeds max_frames.
   audio pad(audio_length length) const;
 
-  /// Amplifies by this number of decibels: 6.02 doubles the samples, -6.02 halves them. Samples of f32 are not limited;
-  /// samples of i16 saturate. Throws setup_error unless the number is from -90 to 90.
+  /// Amplifies by this number of decibels: 6.02 doubles the samples, -6.02 halves them. f32 samples may exceed the
+  /// range -1 to 1; i16 samples saturate. Throws setup_error unless the number is from -90 to 90.
   audio gain(double decibels) const;
   /// Amplifies by a random number of decibels from options.from_db to options.to_db.
   audio random_gain(rng& random, const random_gain_options& options = {}) const {
@@ -213,8 +215,8 @@ class audio {
   /// Decodes into `row`, which has frames() * channels() elements; channels are interleaved. The bits depend only on
   /// the file and the plan. Throws setup_error if the row has another size, data_error if the file is damaged.
   void render(std::span<float> row, scratch& s) const;
-  /// Decodes into a row of i16: samples are rounded to nearest and limited to the range of i16. Files of 16 bits keep
-  /// their samples.
+  /// Decodes into a row of i16: samples are rounded to nearest and limited to the range of i16. The samples of 16-bit
+  /// files do not change if the plan has no mono(), gain() or resample().
   void render(std::span<std::int16_t> row, scratch& s) const;
 
   /// Decodes now and returns the samples, [frames, channels]. Throws data_error if the file is damaged.
@@ -245,10 +247,10 @@ class audio {
   double factor_ = 1;
 };
 
-// An audio_row<T> is f32 or i16 [frames], an audio_row<T, 2> is [frames, channels], interleaved. A ragged_audio is a
-// row of varying length (item/tensor/ragged.hpp); its length is a number of frames.
-// Rows of one channel need a plan of one channel: call mono() or channel(). All rows of an audio_row column must have
-// the same number of frames: call random_crop(), or pad() and crop().
+// An audio_row<T> has the shape [frames]; T is float or std::int16_t. An audio_row<T, 2> has the shape [frames,
+// channels], and its channels are interleaved. A ragged_audio is a row of varying length (item/tensor/ragged.hpp); its
+// length is a number of frames. Rows of one channel need a plan of one channel: call mono() or channel(). All rows of
+// an audio_row column must have the same number of frames: call random_crop(), or pad() and crop().
 // Errors: data_error if the plan has several channels and the row has one channel; for ragged rows, also the errors of
 // ragged().
 // Threads: not synchronized. Lifetime: a row keeps the bytes of its file alive, as audio does.
@@ -303,7 +305,7 @@ class ragged_audio {
   std::array<std::size_t, Rank> shape() const noexcept { return shape_; }
   /// Returns the plan.
   const audio& plan() const noexcept { return row_.plan(); }
-  /// Decodes into `row`, which has the length of this row. Throws the errors of audio::render().
+  /// Decodes into `row`, which has space for length() frames. Throws the errors of audio::render().
   void render(std::span<T> row, scratch& s) const { row_.render(row, s); }
 
  private:

@@ -3,7 +3,7 @@
 //   mr::detail::convert_samples<std::int16_t>(bytes, floats, [](std::int16_t v) { return 0x1p-15F * v; });
 //   mr::detail::store_samples(floats, row);              // as f32 or i16
 //
-// The loops work on blocks of 64 samples in local arrays, which compilers turn into vector code at -O2. The bits do not
+// The loops process blocks of 64 samples in local arrays, so that compilers vectorize the loops at -O2. The bits do not
 // depend on the compiler and its flags.
 // Errors: none. Threads: pure functions; any thread.
 #pragma once
@@ -71,7 +71,8 @@ inline void scale_samples(std::span<float> samples, float factor) noexcept {
                          [factor](float v) { return v * factor; });
 }
 
-/// Replaces each frame by the mean of its channels. Returns the remaining samples.
+/// Replaces each frame (one sample of each channel) by the mean of its samples. Returns the shortened span, with one
+/// sample per frame.
 inline std::span<float> mix_channels(std::span<float> samples, std::size_t channels) noexcept {
   const std::size_t frames = samples.size() / channels;
   if (channels == 2) {
@@ -90,7 +91,7 @@ inline std::span<float> mix_channels(std::span<float> samples, std::size_t chann
   return samples.first(frames);
 }
 
-/// Replaces each frame by its sample of one channel. Returns the remaining samples.
+/// Replaces each frame by its sample of one channel. Returns the shortened span, with one sample per frame.
 inline std::span<float> select_channel(std::span<float> samples, std::size_t channels, std::size_t channel) noexcept {
   const std::size_t frames = samples.size() / channels;
   for (std::size_t i = 0; i < frames; ++i) samples[i] = samples[i * channels + channel];

@@ -8,12 +8,13 @@
 // divided by 2^(bits - 1), as in soundfile and torchaudio. Samples of 32 and 64 bits are rounded to f32. Compressed
 // samples (A-law, ADPCM, MP3) and other formats need adapt/sndfile.hpp.
 // Chunks other than `fmt `, `ds64` and `data` have no effect. A program that writes to a pipe does not know the sizes
-// when it writes the headers. Therefore sizes of at least 0x7ffff000 are ignored, and the samples end at the end of the
-// file. An incomplete frame at the end of the samples is ignored.
+// when it writes the headers. Therefore a RIFF file may declare wrong sizes. If the declared sizes of the file and of
+// its data are both at least 0x7ffff000, the samples end at the end of the file. An incomplete frame at the end of the
+// samples is ignored.
 // Errors: data_error if the bytes are not a WAV, are truncated or damaged, or exceed a limit. The error has shard, key
 // and stage "wav", and its message contains an offset in the file. Threads, lifetime: the same rules as for `audio`.
-// Cost: about 0.1 us; no allocation. Format: Multimedia Programming Interface and Data Specifications 1.0 (RIFF), and
-// ITU-R BS.2088 (BW64).
+// Cost of wav(): about 0.1 us; no allocation. Format: Multimedia Programming Interface and Data Specifications 1.0
+// (RIFF), and ITU-R BS.2088 (BW64).
 #pragma once
 
 #include <millrace/base/version.hpp>
@@ -33,7 +34,8 @@ struct wav_options {
 
 namespace detail {
 
-/// Returns the error message, with advice, for bytes that are not a file of the expected format ("a WAV").
+/// Returns the message and the advice of the error for bytes of another format. `expected` is the expected format, such
+/// as "a WAV".
 struct other_audio {
   std::string message, advice;
 };

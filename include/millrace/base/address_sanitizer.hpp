@@ -1,7 +1,7 @@
 // Marks memory as accessible or inaccessible for AddressSanitizer. In builds without AddressSanitizer, both functions
 // do nothing.
 //
-//   mr::detail::forbid_access(slot, bytes);     // AddressSanitizer reports each use from here
+//   mr::detail::forbid_access(slot, bytes);     // from now on, each access is reported
 //   mr::detail::allow_access(slot, bytes);      // call it before the memory is used again or freed
 //
 // Errors: none. Threads: the caller synchronizes access to the memory.

@@ -27,7 +27,8 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 // Uses carry-less multiplication (x86-64) or the CRC instruction (Armv8) if the processor supports it, and tables
 // otherwise. All methods return the same number. crc32c() uses another polynomial.
 // Threads: the functions are pure; any thread may call them. Errors: none.
-// Source: ISO/IEC 15948, annex D: polynomial 0x04C11DB7 in reflected form, initial value and final xor of all ones.
+// Source: ISO/IEC 15948, annex D. The polynomial is 0x04C11DB7 in reflected form. All bits of the initial value and of
+// the final xor are 1.
 
 /// The tables of a 32-bit CRC in reflected form, for "slicing-by-8" (Kounavis and Berry, IEEE ToC 57(11), 2008).
 class crc_tables {

@@ -161,13 +161,13 @@ std::exception_ptr with_suspects(std::exception_ptr failure, late_data_error::su
 }   // namespace detail
 
 /// Returns the current exception as an error whose location is completed from `where`. A std::bad_alloc becomes an
-/// io_error; any other foreign exception becomes the cause of a stage_error. If memory is exhausted, returns the
-/// current exception unchanged. Call this function only inside a catch block.
+/// io_error; any other foreign exception becomes the cause of a stage_error. If memory for the new exception cannot be
+/// allocated, returns the current exception unchanged. Call this function only inside a catch block.
 std::exception_ptr located_exception(const error_location& where) noexcept;
 
 namespace detail {
 
-/// The same as located_exception(where()), but also works if memory for the location is exhausted.
+/// The same as located_exception(where()). If where() throws, returns the current exception unchanged.
 template <class Where>
 MILLRACE_RARE std::exception_ptr located_by(const Where& where) noexcept {
   const std::exception_ptr original = std::current_exception();

@@ -1,4 +1,4 @@
-// Formats numbers for human readers, with three or four significant digits and a suitable unit.
+// Formats numbers for human readers, with few digits and a suitable unit.
 //
 //   mr::detail::percent(0.384);          // "38.4 %"
 //   mr::detail::gain_text(0.067);        // "+6.7 %"

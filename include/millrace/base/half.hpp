@@ -5,8 +5,8 @@
 //   auto x = mr::detail::to_element<mr::bf16>(0.1F);      // or float, or f16
 //
 // Rounds to nearest, ties to even; values beyond the largest f16 become infinite. Do not pass NaN to to_f16 or to_bf16.
-// In kernels, only to_float() of a NaN may return other bits than on the host. Errors: none. Threads: the functions are
-// pure; any thread may call them. Format: IEEE 754 binary16; bfloat16 is the upper half of an f32.
+// One result may differ between the host and kernels: the bits of to_float() of a NaN. Errors: none. Threads: the
+// functions are pure; any thread may call them. Format: IEEE 754 binary16; bfloat16 is the upper half of an f32.
 #pragma once
 
 #include <millrace/base/version.hpp>
@@ -70,7 +70,7 @@ MILLRACE_BOTH_SIDES inline f16 to_f16(float value) noexcept {
 #else
   const auto bits = __builtin_bit_cast(std::uint32_t, value);
   const std::uint32_t sign = bits >> 16 & 0x8000, magnitude = bits & 0x7fffffff;
-  constexpr std::uint32_t overflow = 0x477ff000;       // 65520, halfway between the largest f16 and the next
+  constexpr std::uint32_t overflow = 0x477ff000;       // 65520, halfway between 65504 (the largest f16) and 65536
   constexpr std::uint32_t least_normal = 0x38800000;   // 2^-14
   std::uint32_t result = 0;
   if (magnitude >= overflow) {

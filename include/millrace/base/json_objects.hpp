@@ -1,4 +1,4 @@
-// Reads a JSON document. For each object, passes the members that are strings or non-negative integers to a function.
+// Reads a JSON document, and passes the members of each object to a function.
 //
 //   using members = std::vector<mr::detail::json_objects::member>;
 //   mr::detail::json_objects(text, "sizes.json").for_each([&](const members& of_object) {
@@ -6,7 +6,8 @@
 //       if (m.number) counts[m.key] = *m.number;
 //   });
 //
-// Members with other values are omitted. An inner object is passed before the object that contains it. Errors:
+// The function receives the values of strings and non-negative integers. For a member with another value, the function
+// receives only the key, and `is_null` for null. An inner object is passed before the object that contains it. Errors:
 // data_error with path and offset if the text is not JSON or exceeds a limit. Limits: 64 levels of nesting, and a
 // million members in the open objects.
 // Memory: the strings of the open objects. Threads: one thread at a time per object. Source: RFC 8259.
@@ -26,7 +27,7 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// Reads JSON. At the end of each object, passes its members that are strings or integers to the callable.
+/// Reads JSON. At the end of each object, passes its members to the callable.
 class json_objects {
  public:
   struct member {
@@ -93,7 +94,8 @@ class json_objects {
     return m;
   }
 
-  /// Returns whether a word is a value that the reader omits, such as `true`, a negative number, or NaN.
+  /// Returns whether a word is a valid value that is not passed to the callable, such as `true`, a negative number, or
+  /// NaN.
   static bool is_other_word(std::string_view word) noexcept;
   std::string string_after_quote();
 

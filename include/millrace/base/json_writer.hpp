@@ -5,15 +5,15 @@
 //   line += ':';
 //   mr::detail::append_json_number(line, value);    // 0.1, 1e+300, null
 //
-//   mr::detail::json_writer object;                  // sets the commas: {"name":"...","value":0.1}
+//   mr::detail::json_writer object;                  // inserts the commas: {"name":"...","value":0.1}
 //   object.open('{');
 //   object.add("name", name);
 //   object.add("value", value);
 //   object.close('}');
 //
-// External text may contain any bytes; a byte that is not valid UTF-8 becomes U+FFFD. A number becomes the shortest
-// text that a parser reads as the same double. The locale has no effect. Control characters, marks that change the text
-// direction, and the line breaks U+2028 and U+2029 are escaped.
+// A string may contain any bytes. Each byte that is not valid UTF-8 is replaced by U+FFFD. A number becomes the
+// shortest text that a parser reads as the same double. The locale has no effect. Control characters, marks that change
+// the text direction, and the line breaks U+2028 and U+2029 are escaped.
 // Errors: none. Threads: pure functions; a json_writer is not synchronized.
 // Source: RFC 8259; UTF-8 as in RFC 3629, section 4.
 #pragma once

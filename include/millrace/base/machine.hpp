@@ -43,7 +43,7 @@ struct launcher {
   const char* rank;
   const char* world_size;
   const char* local_rank;
-  const char* local_size;   ///< processes on this machine; null if item/world.hpp computes the number
+  const char* local_size;   ///< variable with the number of processes on this machine; if null, the number is computed
 };
 
 /// The supported launchers, the innermost first.
@@ -87,8 +87,8 @@ std::string first_line(const std::string& path);
 /// quota.
 double cores_of_cpu_max(const std::string& text);
 
-/// Returns the path in a line of /proc/self/cgroup; empty for the root and for lines of other controllers. Examples:
-/// "0::/user.slice/x" (cgroup v2, without a controller), "4:cpu,cpuacct:/x" (cgroup v1).
+/// Returns the cgroup's path in a line of /proc/self/cgroup. Returns "" for the root cgroup, and for a line of another
+/// controller. Examples: "0::/user.slice/x" (cgroup v2, without a controller), "4:cpu,cpuacct:/x" (cgroup v1).
 std::string cgroup_path_in(const std::string& line, const std::string& controller);
 
 /// Returns the folders from a process's cgroup up to the root, because limits apply at every level. If `controller` is

@@ -5,7 +5,7 @@
 //     if (n.severity == mr::notice_severity::loss) alarm(n.where.shard, n.text);
 //     log << mr::text_of(n.kind) << ": " << n.text << '\n';
 //   }}};
-//   mr::session test{std::move(more), {.notice = mr::quiet}};   // prints only warnings and losses
+//   mr::session test{std::move(more), {.notice = mr::quiet}};   // prints only warnings, losses and stalls
 //
 // Without a function, each notice is printed to stderr as a line that begins with "millrace: ".
 // `text` is safe to print, even if it quotes data. `text` may have several lines.
@@ -33,12 +33,12 @@ namespace millrace { inline namespace MILLRACE_ABI {
 
 /// The subject of a notice.
 enum class notice_kind : std::uint8_t {
-  start,                ///< device, threads, shapes and memory
-  resume,               ///< the position at which a resumed run continues, and the samples that are read again
-  order,                ///< the order is less random or less even than the options suggest
-  setting,              ///< an option has less effect than requested
-  progress,             ///< a step before the first batch is slow
-  stall,                ///< no batch within session_options::stalls.after, or no progress of indexing
+  start,      ///< device, threads, shapes and memory
+  resume,     ///< the position at which a resumed run continues, and the samples that are read again
+  order,      ///< the order is less random than the options suggest, or ranks get different numbers of samples
+  setting,    ///< an option has less effect than requested
+  progress,   ///< a step before the first batch is slow
+  stall,      ///< no batch within session_options::stalls.after, or no progress of indexing
   missing_end_marker,   ///< a tar without an end marker, which may be truncated between two members
   damaged_sample,       ///< a damaged sample was replaced or masked
   lost_shard,           ///< the remaining samples of a shard were lost
@@ -94,8 +94,8 @@ static_assert(notice_texts.size() == static_cast<std::size_t>(notice_kind::log) 
 void print_notice(std::string_view text, std::string_view more = {}) noexcept;
 /// Returns whether stderr is a terminal.
 bool prints_to_terminal() noexcept;
-/// Prints a progress line to a terminal. Each line overwrites the previous line, except a line that was printed with
-/// `last`.
+/// Prints a progress line to a terminal. Each line overwrites the previous line. If `last` is true, the next line does
+/// not overwrite this line.
 void print_progress(std::string_view text, bool last) noexcept;
 
 /// The type of quiet.

@@ -3,7 +3,8 @@
 //   std::vector<std::pair<std::uint64_t, int>> items = {{7, 0}, {3, 1}, {7, 2}};
 //   mr::detail::radix_sort(items, [](const auto& item) { return item.first; });   // equal keys keep their order
 //
-// Use this function for thousands of items in random order. Bytes that are equal in all keys cost almost no time.
+// Use this function for thousands of items in random order. A byte of the key that is equal in all items costs almost
+// no time.
 // Memory: a second list of the same length. Errors: throws std::bad_alloc. Threads: any thread may call the function;
 // calls share no state.
 // Source: Knuth, The Art of Computer Programming, volume 3, section 5.2.5.

@@ -122,7 +122,7 @@ class rng {
     }
   }
 
-  /// Returns a number from the normal distribution. Like uniform(low, high), this is one fused multiply-add.
+  /// Returns a number from the normal distribution. One fused multiply-add scales and shifts the result of normal().
   double normal(double mean, double deviation) noexcept { return __builtin_fma(normal(), deviation, mean); }
 
   /// Returns true with the given probability.

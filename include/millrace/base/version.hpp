@@ -28,10 +28,9 @@
 // The build (the dependency of Meson, the target of CMake, or pkg-config) defines MILLRACE_CUDA and MILLRACE_NVTX. No
 // header defines these macros, not even if the headers of CUDA are installed. MILLRACE_COMPILED means that the program
 // links the compiled library. In this mode, headers only declare the parts that do not depend on the user's types, and
-// millrace/compiled.cpp defines these parts (impl/x.inl). The two modes use different namespaces, so that a program
-// that mixes their object files does not link.
-// Virtual functions of classes that few programs use are also declared with MILLRACE_INLINE. Otherwise g++ compiles all
-// virtual functions of the class in every program that includes the header.
+// millrace/compiled.cpp defines these parts (impl/x.inl). The two modes use different namespaces, as different versions
+// do. Virtual functions of classes that few programs use are also declared with MILLRACE_INLINE. Otherwise g++ compiles
+// all virtual functions of the class in every program that includes the header.
 #ifdef MILLRACE_COMPILED
 #define MILLRACE_INLINE
 #define MILLRACE_ABI_OF(features) v0_1_compiled##features
@@ -90,8 +89,8 @@
 #define MILLRACE_BOTH_SIDES
 #endif
 
-// Inlines parts of kernels in optimized builds. __OPTIMIZE__ must be tested here, because with g++ simd/layer_begin.inc
-// defines it even in builds without optimization.
+// Inlines parts of kernels in optimized builds. __OPTIMIZE__ must be tested before simd/layer_begin.inc. The pragmas in
+// that file cause g++ to define __OPTIMIZE__ even in builds without optimization.
 #ifdef __OPTIMIZE__
 #define MILLRACE_ALWAYS_INLINE __attribute__((always_inline))
 #else

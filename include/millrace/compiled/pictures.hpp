@@ -1,4 +1,4 @@
-// Definitions for the headers of image/ if MILLRACE_COMPILED is set.
+// Contains the definitions for the headers of image/, except plan/pair_rule.hpp. Requires -DMILLRACE_COMPILED.
 //
 //   #include <millrace/compiled/pictures.hpp>      // c++ -std=c++20 -O3 -DMILLRACE_COMPILED -c
 //

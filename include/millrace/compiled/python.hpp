@@ -1,4 +1,4 @@
-// Definitions for adapt/python.hpp and the headers of adapt/python if MILLRACE_COMPILED is set.
+// Contains the definitions for adapt/python.hpp and the headers of adapt/python. Requires -DMILLRACE_COMPILED.
 //
 //   #include <millrace/compiled/python.hpp>      // c++ -std=c++20 -O3 -DMILLRACE_COMPILED -c
 //

@@ -1,5 +1,5 @@
-// Definitions for the remaining headers if MILLRACE_COMPILED is set. These are all headers that files.hpp,
-// pictures.hpp, python.hpp, stores.hpp and remote.hpp do not cover.
+// Definitions for all headers that files.hpp, pictures.hpp, python.hpp, stores.hpp and remote.hpp do not cover.
+// Requires MILLRACE_COMPILED.
 //
 //   #include <millrace/compiled/runs.hpp>      // c++ -std=c++20 -O3 -DMILLRACE_COMPILED -c
 //

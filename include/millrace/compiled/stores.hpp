@@ -1,4 +1,5 @@
-// Definitions for the headers of adapt/remote/store, except curl_fetch.hpp, if MILLRACE_COMPILED is set.
+// Contains the definitions for the headers of adapt/remote/store, except those that need libcurl. Requires
+// -DMILLRACE_COMPILED.
 //
 //   #include <millrace/compiled/stores.hpp>      // c++ -std=c++20 -O3 -DMILLRACE_COMPILED -c
 //

@@ -33,7 +33,7 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 // Threads: one trainer calls take(). Any thread may call release(); slots may be released in any order.
 // Lifetime: leases share ownership of the batch_output, which owns all slot memory. Therefore a batch may outlive its
 // session.
-// Errors: documented in the comments of the members.
+// Errors: the errors of the device_backend.
 
 /// Delivers batches and frees their slots.
 class batch_output : public pipeline_node {
@@ -54,15 +54,16 @@ class batch_output : public pipeline_node {
   /// Allocates all slots. Called when the size of a batch is known.
   virtual void allocate(const memory& needed) = 0;
   /// Returns the batch with this number, or the reason why no batch is available. `data` of the result is the address
-  /// on the device. If `stop_at_epoch` is set, the function does not return the first batch of an epoch.
+  /// on the device. If `stop_at_epoch` is set and the batch is the first of an epoch, the function returns epoch_end
+  /// instead.
   virtual batch_ring::take_result take(std::uint64_t batch, bool stop_at_epoch) = 0;
   /// Returns whether take() would return something other than not_yet. Never calls the device.
   virtual bool can_take(std::uint64_t batch, bool stop_at_epoch) const = 0;
-  /// Lets another stream wait for the arrival of a leased batch.
+  /// Makes another stream wait until a leased batch is copied to the device.
   virtual void used_on(std::size_t slot, stream_view stream) = 0;
   /// Frees a leased slot after all streams in `used_on` have completed their work on the slot.
   virtual void release(std::size_t slot, std::span<const stream_view> used_on) noexcept = 0;
-  /// Returns whether batch number `batch`, the next batch, cannot arrive until a lease is released.
+  /// Returns whether the next batch needs a slot that is still leased. `batch` is the number of the next batch.
   virtual bool waits_for_lease(std::uint64_t batch) const = 0;
   /// Returns the number of slots that can be leased.
   virtual std::size_t lease_slots() const noexcept = 0;
@@ -85,7 +86,7 @@ class batch_output : public pipeline_node {
   /// Returns whether this process was forked from the process that created the slots.
   bool is_forked() const noexcept;
 
-  /// Sets the object that assigns freed host slots to new batches; null after the workers have stopped.
+  /// Sets the object that is notified when a host slot is freed. Pass null after the workers have stopped.
   void set_listener(space_listener* listener) noexcept;
 
  protected:
@@ -150,9 +151,9 @@ class batch_lease {
   batch_lease& operator=(batch_lease&& other) noexcept;
   ~batch_lease() { release(); }
 
-  /// Returns size() keys, one for the sample of each row. For sources other than shards of records,
-  /// work/segment/sample_names.hpp describes the keys. The keys are valid until release(). Throws setup_error if the
-  /// batch was released, or if keys were not requested by batch({.keys = true}).
+  /// Returns size() keys, one for the sample of each row. work/segment/sample_names.hpp describes the keys of each
+  /// source. The keys are valid until release(). Throws setup_error if the batch was released, or if keys were not
+  /// requested by batch({.keys = true}).
   std::span<const std::string_view> keys() const;
 
   /// Returns whether the batch has keys, as requested by batch({.keys = true}).
@@ -185,9 +186,9 @@ class batch_lease {
   /// number is step() % slots().
   std::size_t slot() const { return checked("slot()").meta_.slot; }
 
-  /// Declares that another stream also uses this batch. Later work in `stream` waits until the batch has arrived. The
-  /// slot is not overwritten before `stream` has completed its work on the batch. Throws setup_error if the batch was
-  /// released, or is used on too many streams.
+  /// Declares that another stream also uses this batch. Work that is added to `stream` after this call waits for the
+  /// copy of the batch. The slot is not overwritten before `stream` has completed its work on the batch. Throws
+  /// setup_error if the batch was released, or if batch_output::max_streams streams already use it.
   void also_used_on(stream_view stream);
   /// Returns whether `stream` is stream(), or was passed to also_used_on().
   bool is_used_on(stream_view stream) const;

@@ -10,8 +10,8 @@
 // events and the copy stream are created at the start. With `fixed_slots`, batch n is always in slot n % device_slots,
 // at the same address.
 // Errors: an error of the device is delivered in place of the next batch. After the error, nothing is copied. A host
-// slot whose copy may still be running is not freed. take() throws if no further batch can arrive. Threads and
-// lifetime: as in deliver/batch_lease.hpp.
+// slot whose copy may still be running is not freed. If the requested batch is not in the ring, take() throws the
+// error. Threads and lifetime: as in deliver/batch_lease.hpp.
 #pragma once
 
 #include <millrace/deliver/batch_lease.hpp>
@@ -33,8 +33,8 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 // Measures the time during which a stream of a device had no batch. Uses events of the device instead of the host
 // clock, because the trainer may queue work ahead of the device. A gap is the time from the mark of released() to the
-// next mark of acquired() in the same stream. If all pairs of events are in use, the stream is busy, and no gap is
-// recorded. The time between two epochs of a training loop is not a gap.
+// next mark of acquired() in the same stream. While all pairs of events are in use, no gap is recorded, because the
+// stream still has queued work. The time between two epochs of a training loop is not a gap.
 // Errors: exceptions from recording an event are not caught. If the clock cannot be read, the measurement ends.
 // Threads: any thread may call released(), acquired(), pause(), collect() and add_to().
 
@@ -72,7 +72,7 @@ class device_gaps {
     begun_ = false;
   }
 
-  /// Adds the gaps that the device has completed to the sum. Does not wait.
+  /// Adds all completed gaps to the sum. Does not wait for the device.
   void collect() const noexcept {
     const std::lock_guard lock(mutex_);
     try {
@@ -153,7 +153,7 @@ class device_batch_output final : public batch_output {
     std::unique_ptr<device_event> copied;
     std::array<std::unique_ptr<device_event>, max_streams> released;   // an event for each stream that uses the batch
     std::size_t release_events = 0;
-    std::uint64_t released_as = 0;   // number of this release among all releases
+    std::uint64_t released_as = 0;   // sequence number of the slot's last release
     state now = state::released;
     ready_batch meta{};
     batch_keys keys{};   // copy of the batch's keys, because the host slot is reused

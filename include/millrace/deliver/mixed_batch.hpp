@@ -51,7 +51,8 @@ class mixed_batch : public batch_of<Members...> {
     else return plain::template get<M>();
   }
 
-  /// Returns the labels of the partner rows, [size()]. A row that is not mixed has its own label.
+  /// Returns the labels of the partner rows, [size()]. If a row is not mixed, its element is the label of the row
+  /// itself.
   tensor_view<label, 1> label_b() const { return part(&detail::mixed_part<label>::label_b, "label_b()"); }
   /// Returns the weights of label_a, f32 [size()]. The weight of label_b is 1 minus the weight of label_a. A row that
   /// is not mixed has weight 1.
@@ -71,7 +72,7 @@ class mixed_batch : public batch_of<Members...> {
   mixed_batch(const typename plain::places& where, batch_lease&& lease) noexcept
       : plain(where, std::move(lease)), part_(where.rows()) {}
 
-  /// Returns the view of a column that is added by mixing.
+  /// Returns the view of label_b, lambda or the row mixes. `name` appears in messages.
   template <class T>
   tensor_view<T, 1> part(T* (detail::mixed_part<label>::*begin)(std::byte*) const noexcept, const char* name) const {
     const auto b = plain::where(name);
@@ -92,7 +93,7 @@ inline constexpr bool is_label_b = false;
 template <auto Label>
 inline constexpr bool is_label_b<label_b_column<Label>> = true;
 
-/// The last two columns of a session with mixed rows are label_b<Label> and lambda.
+/// Selects mixed_batch as the batch type if the last two columns are label_b<Label> and lambda.
 template <auto... Columns>
   requires(sizeof...(Columns) > 2 && (is_label_b<std::remove_const_t<decltype(Columns)>> || ...))
 struct batch_type<Columns...> {

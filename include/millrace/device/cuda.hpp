@@ -4,21 +4,20 @@
 //   mr::best_device();                       // the GPU of this process's local rank, or the host without a GPU
 //   b.get<&example::pixels>().data;          // device memory, ready for work in my_stream
 //
-// This header is available if the build dependency of Millrace detects CUDA and defines MILLRACE_CUDA. The header
-// requires cudart, but not nvcc.
-// Copies run in a non-blocking stream. Events order the copies relative to the work in the user's stream. The default
-// of `stream` is the legacy stream of the device. Memory, stream and events are created when the session starts. Host
-// slots are pinned (see spare_slots). If pinned memory cannot be allocated, the slots are pageable: copies are slower,
-// and next() may wait for a training step. In that case each session sends one notice, and the name of its device
-// states that the slots are pageable.
-// On a machine with several NUMA nodes, host slots are allocated on the node of the GPU, if that node has free memory.
-// The name of the device includes this node, or the reason why the slots are elsewhere.
+// This header requires cudart, and a build with CUDA, which defines MILLRACE_CUDA. The header does not require nvcc.
+// Copies run in a non-blocking stream. Events order the copies relative to the work in the user's stream. By default,
+// `stream` is CUDA's legacy default stream. Memory, stream and events are created when the session starts. Host slots
+// are pinned (see spare_slots). If pinned memory cannot be allocated, the slots are pageable: copies are slower, and
+// next() may wait for a training step. In that case each session sends one notice, and the name of its device states
+// that the slots are pageable. On a machine with several NUMA nodes, host slots are allocated on the node of the GPU,
+// if that node has free memory. The name of the device includes this node, or the reason why the slots are elsewhere.
 // Pinning memory is slow. Therefore up to 1 GiB of a session's host slots remain for the next session on the same
 // `device` object, such as the next validation. The slots are freed when a session needs slots of another size. Slots
 // are also freed when the `device` object and all sessions that use it have been destroyed.
 // Errors: setup_error if the device does not exist or the stream is being captured; io_error with CUDA's own message
 // for other failures.
-// Threads: any; each thread keeps its current device. A graph capture on the user's thread is not disturbed.
+// Threads: any. The current device of the user's threads does not change. A graph capture on the user's thread is not
+// disturbed.
 // Contexts: if the thread that creates the device has a current context on this GPU, such as one from cuCtxCreate(),
 // the device uses that context. Otherwise the device uses the primary context. Streams of another context are rejected.
 #pragma once
@@ -181,7 +180,7 @@ class cuda_backend final : public device_backend {
   /// Waits for the copies of this object. Returns false if a copy failed.
   bool finish_copies() noexcept;
 
-  /// Bytes of free host slots that a GPU keeps for its next session.
+  /// Maximum bytes of unused host slots that are kept for the next session on the same `device` object.
   static constexpr std::size_t max_spare_bytes = std::size_t{1} << 30;
 
   const gpu_context gpu_;

@@ -5,8 +5,8 @@
 //   const detail::current_context here(gpu);                         // until the end of the scope
 //   if (detail::is_capturing(stream)) ...                            // a stream of the current device
 //
-// If a call of Millrace fails, Millrace clears the runtime's "last error". Therefore the user's own checks do not
-// report this error.
+// If a CUDA call inside Millrace fails, Millrace clears the runtime's "last error". Therefore the user's own checks do
+// not report this error.
 // Threads: any; a `current_context` belongs to one thread.
 #pragma once
 
@@ -35,8 +35,8 @@ void ignore_cuda(cudaError_t result) noexcept;
 /// CUDA runtime itself would use the calling thread's own stream for a null handle.
 inline cudaStream_t named_stream(cudaStream_t stream) noexcept { return stream ? stream : cudaStreamLegacy; }
 
-/// Returns whether work queued in the stream now would be added to a graph or would invalidate a capture. The query
-/// does not disturb a capture.
+/// Returns true if the stream cannot execute new work now: the work would become part of a graph, or would invalidate a
+/// capture. The query does not disturb a capture.
 bool is_capturing(cudaStream_t stream);
 
 /// A GPU and the context in which Millrace uses it. Streams, events and memory belong to a context.
@@ -63,11 +63,12 @@ class current_context {
   bool pushed_ = false;
 };
 
-/// Sets the context of a thread of Millrace until the thread ends.
+/// Sets the context of the calling thread until this thread ends. Only threads that Millrace started call this
+/// function.
 void enter_context(const gpu_context& gpu);
 
 /// A default stream belongs to the current context of the calling thread. Throws setup_error for a default stream if
-/// the current context is on the same GPU as `gpu`, but is another context.
+/// the current context is on the GPU of `gpu`, but differs from the context in `gpu`.
 void check_default_stream(cudaStream_t stream, const gpu_context& gpu);
 
 /// Returns the current device of the calling thread.
@@ -90,7 +91,8 @@ class capture_tolerant {
   cudaStreamCaptureMode mode_ = cudaStreamCaptureModeRelaxed;
 };
 
-/// Runs a call for a destructor without throwing. The device is current during the call if possible.
+/// Destructors use this function to run `call` without throwing. If possible, the context of `gpu` is current during
+/// the call.
 template <class Call>
 void quietly(const gpu_context& gpu, Call&& call) noexcept {
   std::optional<current_context> here;

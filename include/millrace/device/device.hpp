@@ -55,7 +55,8 @@ class device_backend {
   /// Sets this device as current for the calling thread.
   virtual void enter_thread() {}
 
-  /// Returns memory for a host slot. The memory is pinned if the device distinguishes pinned memory.
+  /// Returns memory for a host slot. A GPU pins the memory. If this fails, the memory is pageable, and warning()
+  /// returns a text.
   virtual void* allocate_host(std::size_t bytes) = 0;
   virtual void free_host(void* memory) noexcept = 0;
   /// Returns a warning if the allocated memory slows sessions down; empty otherwise.
@@ -72,7 +73,7 @@ class device_backend {
   /// Returns the nanoseconds between two timed events that were recorded in this order; empty until the device has
   /// reached both.
   virtual std::optional<std::uint64_t> elapsed_ns(device_event&, device_event&) { return {}; }
-  /// Makes the device's copy stream wait for `event`.
+  /// The device's copy stream waits for `event`.
   virtual void copy_waits_for(device_event& event) = 0;
   /// Queues a copy from the host to the device in the copy stream.
   virtual void copy_to_device(void* to, const void* from, std::size_t bytes) = 0;
@@ -81,12 +82,12 @@ class device_backend {
   /// Throws setup_error if the user's stream is being captured, or is the default stream of a context other than the
   /// device's context.
   virtual void check_stream(stream_view) {}
-  /// Throws setup_error if the user's stream does not belong to this device. The check possibly records `event` in
+  /// Throws setup_error if the user's stream does not belong to this device. A GPU checks this by recording `event` in
   /// the stream.
   virtual void check_owner(stream_view, device_event&) {}
   /// Records `event` in the user's stream.
   virtual void record(device_event& event, stream_view stream) = 0;
-  /// Makes the user's stream wait for `event`.
+  /// The user's stream waits for `event`.
   virtual void stream_waits_for(stream_view stream, device_event& event) = 0;
   /// Blocks the calling thread until the event is reached.
   virtual void wait(device_event& event) = 0;

@@ -1,4 +1,5 @@
-// Provides the host as a device. A batch is used in the slot (the memory) to which workers wrote it, without a copy.
+// Provides the host as a device. The user reads each batch directly in the slot (the memory of a batch) that the
+// workers filled. Nothing is copied.
 //
 //   auto flow = mr::from(examples) | mr::batch<&example::features>({.size = 256})
 //             | mr::to_device({.device = mr::host_device()});
@@ -16,7 +17,7 @@
 
 namespace millrace { inline namespace MILLRACE_ABI {
 
-/// The common part of devices without a GPU: all memory is host memory, and events are always reached.
+/// The common part of devices without a GPU. All memory is host memory. Every event counts as reached immediately.
 class host_backend : public device_backend {
  public:
   std::string name() const override { return "host"; }

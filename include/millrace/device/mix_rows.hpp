@@ -67,7 +67,7 @@ void mix_pixels(T* first, T* second, const row_grid& grid, const row_mix& how) n
 namespace millrace { inline namespace MILLRACE_ABI {
 
 /// Mixes the rows of a batch in place, according to their row_mixes.
-/// Throws setup_error unless there is one row_mix for each row and all views are in host memory.
+/// Throws setup_error if the numbers of rows and of row_mixes differ, or if a view is in device memory.
 template <detail::mixable_element T, std::size_t N>
 void mix_rows(const tensor_view<T, N>& rows, const tensor_view<const row_mix, 1>& mixes,
               image_layout layout = detail::usual_layout<T>) {

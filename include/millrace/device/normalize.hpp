@@ -57,7 +57,8 @@ template <detail::training_element T>
 void normalize(const tensor_view<const std::uint8_t, 4>& pixels, const tensor_view<T, 4>& numbers,
                const normalize_options& options = {}) {
   const auto job = detail::plan_normalize(pixels, numbers, options);
-  static_cast<void>(pixels.host());   // throws an error with the name of a column in device memory
+  static_cast<void>(
+      pixels.host());   // throws if the column is in device memory; the error contains the name of the column
   static_cast<void>(numbers.host());
 #if defined __x86_64__ || defined __aarch64__
   if (detail::cpu_has_word_layer()) return detail::word_layer::normalize_all(job);

@@ -4,8 +4,8 @@
 //                           .layout = mr::image_layout::nchw};
 //
 // Units: mean and std are relative to full scale (0..1), as in torchvision. Only the first C values of each are used.
-// Every result is fma(x, scale, bias) with scale = 1 / (255 std) and bias = -mean / std, rounded once to f32. Results
-// of type f16 or bf16 are then rounded from f32 to nearest even.
+// Every result is fma(x, scale, bias) in f32, with one rounding. scale is 1 / (255 std) and bias is -mean / std; each
+// is computed in f64 and rounded to f32. Results of type f16 or bf16 are then rounded from f32 to nearest even.
 // Errors: setup_error if the shapes do not match, a std is not positive, or a mean or std is not finite.
 #pragma once
 

@@ -74,11 +74,11 @@ template <class T, std::size_t N>
 void check_mixes(const tensor_view<T, N>& rows, const tensor_view<const row_mix, 1>& mixes) {
   if (rows.shape[0] != mixes.shape[0])
     throw setup_error("the arguments of mix_rows do not match: got rows of shape " + to_string(rows.shape) + " and " +
-                          std::to_string(mixes.shape[0]) + " row_mixes, expected one for each row",
+                          std::to_string(mixes.shape[0]) + " row_mixes, expected one row_mix for each row",
                       "Pass a column of a batch, and row_mixes() of the same batch");
 }
 
-/// Throws setup_error unless `dense` has one row for each label and at least one class, and the smoothing is between 0
+/// Throws setup_error if the numbers of rows differ, if `dense` has no classes, or if the smoothing is not between 0
 /// and 1.
 template <class Label>
 void check_labels(const mixed_labels<Label>& labels, const tensor_view<float, 2>& dense,
@@ -88,16 +88,17 @@ void check_labels(const mixed_labels<Label>& labels, const tensor_view<float, 2>
   const bool fits = labels.label_b.shape[0] == rows && labels.lambda.shape[0] == rows && dense.shape[0] == rows;
   if (!fits || dense.shape[1] == 0)
     throw setup_error("the arguments of dense_labels do not match: got " + std::to_string(rows) +
-                          " labels and rows of shape " + to_string(dense.shape) +
-                          ", expected a row for each label, and at least one class in a row",
-                      "Pass labels of one batch, and [rows, classes] numbers");
+                          " labels and a tensor of shape " + to_string(dense.shape) +
+                          ", expected one row for each label, and at least one class in each row",
+                      "Pass the labels of one batch, and a tensor of shape [rows, classes]");
   if (!(o.smoothing >= 0 && o.smoothing <= 1))
     throw setup_error(
         "the smoothing of dense labels is wrong: got " + std::to_string(o.smoothing) + ", expected 0 to 1",
-        "Set the share to distribute over all classes, such as 0.1");
+        "Set smoothing to the weight that is divided among all classes, such as 0.1");
 }
 
-/// Computes the values of dense labels: `off` for a class without a label, `off + weight * rest` for a label.
+/// Computes the values of a row of dense labels. A class that is a label of the row has the value `off + weight *
+/// rest`. Every other class has the value `off`.
 struct dense_numbers {
   float off, rest;
 

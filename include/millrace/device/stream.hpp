@@ -2,7 +2,7 @@
 //
 //   mr::stream_view s = my_cuda_stream;    // converts from any cudaStream_t, and from any class that converts to one
 //   auto stage = mr::to_device({.stream = s});
-//   cudaStream_t again = b.stream();       // and back, as in kernel<<<grid, block, 0, b.stream()>>>(...)
+//   cudaStream_t again = b.stream();       // converts to cudaStream_t, as in a kernel launch
 //
 // The header compiles quickly, so .cu files can include it.
 // The host has no streams. The handle of the host is empty, and each call on the host completes its work before it

@@ -5,7 +5,7 @@
 // Valid and invalid calls select different overloads of one name. Overloads for invalid calls are declared
 // `unavailable` with a sentence. Compilers print this sentence at the user's call. The overloads return a broken_flow,
 // which accepts every later stage. Therefore no second error follows. Most of these overloads are member functions or
-// constructors, because g++ reports a call of any other function twice.
+// constructors, because g++ reports the call of a free function twice.
 #pragma once
 
 #include <millrace/flow/stage.hpp>
@@ -80,9 +80,9 @@ template <class F>
   requires requires { &F::operator(); }
 struct first_parameter<F> : first_parameter<decltype(&F::operator())> {};
 
-// The next structs are parameter types of overloads that catch mistakes, such as the name of an option in another
+// The next structs are parameter types of overloads that catch common mistakes, for example an option name from another
 // library. The error message contains the right name. A call with `{}` selects the overload with the real options,
-// because the member with the wrong name has no default value.
+// because `{}` cannot initialize these structs.
 /// Catches batch<...>(256).
 struct batch_of_a_number {
   // clang-format off

@@ -5,7 +5,7 @@
 //   auto run = mr::session{std::move(flow)};
 //
 // A flow only stores its source and its stages; it does not run them. Move the flow into the session that runs it.
-// Errors: each mistake is a compile-time error at the '|', with a message of one sentence (flow/refusals.hpp).
+// Errors: each mistake is a compile-time error at the '|'. flow/refusals.hpp contains the messages.
 #pragma once
 
 #include <millrace/flow/refusals.hpp>
@@ -13,7 +13,7 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// A stage that creates new items, and does not only select or reorder items.
+/// A stage that creates new items, such as map() or expand().
 template <class Stage>
 concept creates_items = requires(const Stage& stage) { stage.callable; } ||
                         requires(const Stage& stage) { stage.expanding; };

@@ -5,7 +5,7 @@
 //     using mr::detail::refusals_of<Item, Stages...>::operator|;
 //   };
 //
-// A flow names these members with a using-declaration, so that g++ and clang++ report each error once.
+// Every flow has this using-declaration, so that g++ and clang++ report each error once.
 #pragma once
 
 // clang-format off: attributes before a declaration

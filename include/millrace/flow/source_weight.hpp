@@ -5,11 +5,11 @@
 //   mr::weighted{web, mr::source_weight::linear({{0, 0.9}, {1'000'000, 0.1}})};    // 0.5 at position 500,000
 //   mr::weighted{web, [](std::uint64_t position) { return std::exp(-1e-6 * double(position)); }};
 //
-// Units: a position counts the samples of the run over all ranks, across epochs: step * batch size * ranks. A weight is
-// relative to the weights of the other sources at the same position. A constant weight must be above 0; other weights
-// may be 0.
-// Before the first point and after the last point, the weight is that of the nearest point. In a mix within a mix, the
-// weights of both mixes depend on the position of the run.
+// Units: a position counts the samples of all ranks together from the start of the run. At the start of a step, the
+// position is step * batch size * ranks. A weight is relative to the weights of the other sources at the same position.
+// A constant weight must be above 0; other weights may be 0. Before the first point and after the last point, the
+// weight is that of the nearest point. In a mix within a mix, the weights of both mixes depend on the position of the
+// run.
 // Errors: setup_error if the list of points is empty or not in ascending order, or if a weight is negative or not
 // finite. Exceptions of a function end the run.
 // Threads: immutable. A function must depend only on the position. Several threads may call it at the same time.
@@ -41,8 +41,9 @@ class source_weight;
 
 namespace detail {
 
-/// Returns the weight of source `inner` of a mix within a mix. At each position, the result is the source's share of
-/// the inner mix, times `outer`, the weight of the inner mix.
+/// Combines the weights of a mix within a mix into one weight for the source with the index `inner`. At each position,
+/// this weight is `outer` times the source's share of the inner mix. `outer` is the weight of the inner mix in the
+/// outer mix.
 source_weight weight_within(const source_weight& outer, const std::vector<source_weight>& of_inner, std::size_t inner);
 
 }   // namespace detail
@@ -150,7 +151,7 @@ class source_weight {
       const auto& [position, weight] = points_[i];
       if (!detail::is_finite(weight) || weight < 0)
         throw setup_error("the weight of a source is invalid at position " + std::to_string(position) + ": got " +
-                              std::to_string(weight) + ", expected a finite number",
+                              std::to_string(weight) + ", expected a finite number of at least 0",
                           "Set a weight of at least 0");
       if (i > 0 && position <= points_[i - 1].position)
         throw setup_error("the points of a source's weight are not in ascending order: got position " +

@@ -39,11 +39,11 @@
 //        std::size_t shards() const { return 4; }
 //        reader open(std::size_t shard, std::uint64_t epoch) const { return {int(shard) * 10, int(shard) * 10 + 10}; }
 //        std::string shard_name(std::size_t shard) const;       // optional: for messages and resume points
-//        std::uint64_t shard_bytes(std::size_t shard) const;    // optional: resume points contain name and size
+//        std::uint64_t shard_bytes(std::size_t shard) const;    // optional: a resumed run requires the same size
 //        std::int64_t shard_modified_ns(std::size_t shard) const;   // optional: a resumed run reports a change
 //        static constexpr bool same_every_pass = true;          // optional: open() ignores the epoch
 //        static constexpr bool one_reader_at_a_time = true;     // optional: shards are opened sequentially
-//        static constexpr bool begins_at_pass_0 = true;         // optional: reading cannot begin in a later epoch
+//        static constexpr bool begins_at_pass_0 = true;         // optional: a resumed run reads from pass 0
 //      };
 //
 // An item may have a key() that converts to std::string_view. batch({.keys = true}) uses this key as the key of the

@@ -42,12 +42,12 @@ namespace millrace { inline namespace MILLRACE_ABI {
 //
 //   auto label = r["cls"].as<std::int32_t>();             // "7", " +7\n", "007", "1_000"
 //   auto score = r["score"].as<float>();                  // "0.5", ".5", "5.", "1e-3", "-inf", "nan"
-//   auto number = mr::integer<int>(r.key());              // of any other text: a std::string_view, a std::string
+//   auto number = mr::integer<int>(r.key());              // any text: a std::string_view or a std::string
 //
 // White space is ASCII (blank, \t \n \v \f \r) and allowed only around the number. Digits are ASCII digits; an
-// underscore is allowed between two digits. Nothing depends on the locale. A real that is too small for T becomes the
-// nearest number, as in Python. Unlike in Python, a real that is too large is an error. An integer that does not fit
-// into T is an error too.
+// underscore is allowed between two digits. Nothing depends on the locale. A real number that is too close to 0 for T
+// is rounded to the nearest value of T, as in Python. Unlike in Python, a real number whose magnitude is too large for
+// T is an error. An integer that does not fit into T is an error too.
 // Errors: data_error with an excerpt of the text. For a field, the error has the name of the field, the shard and the
 // key. Threads: the functions are pure; any thread may call them.
 
@@ -65,7 +65,8 @@ concept real_scalar = std::same_as<T, float> || std::same_as<T, double>;
 [[noreturn]] void throw_no_scalar(std::string_view text, std::string_view field, std::string_view problem,
                                   std::string hint);
 
-/// Returns the integer in a text, modulo 2^64. `field` is used in errors (see throw_no_scalar()).
+/// Returns the integer in a text as 64 bits, in two's complement if it is negative. Throws data_error if it is not
+/// between `lowest` and `largest`. `field` is used in errors (see throw_no_scalar()).
 std::uint64_t parse_integer(std::string_view text, std::string_view field, std::int64_t lowest, std::uint64_t largest);
 
 /// Reads the real number in a text. `field` is used in errors (see throw_no_scalar()).
@@ -176,7 +177,8 @@ struct pool_state {
   pool_state& operator=(const pool_state&) = delete;
   ~pool_state();
 
-  static constexpr std::size_t larger_classes = 3;   // a reused block is larger by at most this number of classes
+  static constexpr std::size_t larger_classes =
+      3;   // a reused block may be larger than requested by up to this number of size classes
 
   /// Removes and returns an idle block of this class or of a slightly larger class. Returns null if no such block
   /// exists. The caller must have locked `mutex`.
@@ -305,8 +307,8 @@ class bytes {
   // clang-format on
   /// Returns the bytes as text; valid while any `bytes` of the block lives.
   std::string_view text() const noexcept { return {reinterpret_cast<const char*>(view_.data()), view_.size()}; }
-  /// Returns the number in the text: an integer, float or double. `integer` and `real` describe the syntax. Throws
-  /// data_error, which names field, shard and key, if the text is not a number or T cannot represent the number.
+  /// Returns the number in the text: an integer, float or double. `integer` and `real` describe the syntax. If the text
+  /// is not a number, or T cannot represent the number, throws data_error, which names field, shard and key.
   template <class T>
     requires(detail::integer_scalar<T> || detail::real_scalar<T>)
   T as() const {
@@ -343,7 +345,7 @@ class bytes {
   std::string_view name_;
 };
 
-/// Returns the text in `field`. Throws data_error, which names field, shard and key, if it is not UTF-8.
+/// Returns the text in `field`. If the text is not UTF-8, throws data_error, which names field, shard and key.
 std::string text(const bytes& field);
 
 /// Reuses blocks of memory. Any thread may use the pool.

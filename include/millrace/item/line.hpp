@@ -58,7 +58,7 @@ class line {
 
   /// Returns the record of the line, which contains file, line and offset for errors.
   record origin() const noexcept { return from_; }
-  /// Returns the bytes of memory that the line keeps alive: its share of the block.
+  /// Returns the line's share of the block that it keeps alive, in bytes.
   std::size_t held_bytes() const noexcept { return from_.held_bytes(); }
 
  private:

@@ -13,12 +13,11 @@
 //
 // Therefore batches are full, all ranks have equal batches, and the other samples keep their positions. A masked row
 // counts as a row of the batch.
-// If a shard cannot be opened or ends early, its remaining samples are lost. The lost samples count as damaged samples
-// if their number is known from an index or a sidecar file of the shard (sizes.json, a DALI index). Otherwise the pass
-// has fewer samples.
-// If a limit of damage_options is exceeded, the run ends with an error that lists the first five damaged samples. Each
-// rank counts its own damaged samples from the start of its session, in the order of its rows. Therefore the same data
-// produce the same error.
+// If a shard cannot be opened or ends early, its remaining samples are lost. If an index or a sidecar file of the shard
+// (sizes.json, a DALI index) contains the number of samples, the rows of lost samples are filled like damaged rows.
+// Otherwise the pass has fewer samples. If a limit of damage_options is exceeded, the run ends with an error that lists
+// the first five damaged samples. Each rank counts its own damaged samples from the start of its session, in the order
+// of its rows. Therefore the same data produce the same error.
 // Threads: not synchronized.
 #pragma once
 
@@ -33,7 +32,7 @@ namespace millrace { inline namespace MILLRACE_ABI {
 
 /// The treatment of a damaged sample.
 enum class damage : std::uint8_t {
-  fail,      ///< ends the run with the sample's error, after all earlier batches
+  fail,      ///< delivers all earlier batches, then ends the run with the sample's error
   replace,   ///< copies a good row over the sample's row
   mask       ///< fills the sample's row with zeros
 };
@@ -44,7 +43,7 @@ struct damage_options {
   std::optional<std::uint64_t> at_most{};   ///< maximum number of damaged samples
   double at_most_share = 0.01;              ///< maximum damaged share of rows; checked from the 11th damaged row on
   std::uint64_t in_a_row = 100;             ///< maximum number of consecutive damaged samples
-  std::uint64_t shards_at_most = 10;        ///< maximum number of lost shards; no other limit counts their samples
+  std::uint64_t shards_at_most = 10;        ///< maximum number of lost shards, whose samples the other limits ignore
   /// Prefix of the path of the quarantine list: with "run1/quarantine", rank 0 writes run1/quarantine-0.jsonl. If the
   /// prefix is empty, no list is written. The list has a line for each damaged sample (run/quarantine_list.hpp).
   std::string quarantine{};

@@ -27,7 +27,7 @@ class owner {
   owner(std::nullptr_t) noexcept {}
   explicit owner(T* object) noexcept : object_(object) {}
   owner(owner&& other) noexcept : object_(other.release()) {}
-  /// Accepts the owner, or the std::unique_ptr, of an object of a derived class.
+  /// Receives the object of another owner or of a std::unique_ptr. The object may have a class derived from T.
   template <class Other>
     requires std::convertible_to<decltype(std::declval<Other&>().release()), T*>
   owner(Other other) noexcept : object_(other.release()) {}
@@ -82,11 +82,11 @@ MILLRACE_RARE std::shared_ptr<T> make_shared_object(Args&&... args) {
 //   names[0] += "b";
 //   const auto first = names.extract(0);   // an owner; names is empty
 //
-// All types share one type of std::vector, which reduces compile time compared with std::vector<owner<T>>.
+// The lists of all types use std::vector<void*>. This compiles faster than a std::vector<owner<T>> for each T.
 // Errors: std::bad_alloc. Threads: not thread-safe. Lifetime: the list deletes its objects.
 // Cost: insert() and extract() move the pointers of all later objects.
 
-/// A sequence of owned objects. An object may be null.
+/// A sequence of owned objects. An entry may be null.
 template <class T>
 class owner_list {
  public:
@@ -109,7 +109,7 @@ class owner_list {
     delete get(objects_.size() - 1);
     objects_.back() = object.release();
   }
-  /// If this throws, `object` still owns its object.
+  /// If insert() throws, `object` keeps its ownership.
   void insert(std::size_t index, owner<T>&& object) {
     objects_.insert(objects_.begin() + static_cast<std::ptrdiff_t>(index), object.get());
     object.release();

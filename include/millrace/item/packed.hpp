@@ -15,8 +15,9 @@
 
 namespace millrace { inline namespace MILLRACE_ABI {
 
-/// A row of tokens. `segments` has the document of each token, and `positions` the position of each token in its
-/// document. Each of the two is empty if it was not requested.
+/// A row of tokens. `segments` contains the number of each token's document in the row, from 1. Padding has the number
+/// 0. `positions` contains the offset of each token from the beginning of its piece of a document. A vector that was
+/// not requested is empty.
 struct packed {
   std::vector<std::uint32_t> ids{};
   std::vector<std::uint32_t> segments{};

@@ -10,17 +10,18 @@
 // values. The number of workers may change.
 // Versions:
 // - 6: for runs with an index; valid for any number of ranks.
-// - 7: for runs without an index. Version 7 adds the point at which reading begins again, the ranks of the run, and a
+// - 7: for runs without an index. Version 7 adds the point where a resumed run begins to read, `rank`, `ranks`, and a
 //   hash of the files' modification times.
 // - 8: for runs without an index that pack samples into rows. In addition to the fields of version 7, it contains the
 //   number of tokens in the first row.
 // - 1, 4 and 5: predecessors of 6, 7 and 8, with an older order. A run that resumes from such a text keeps the older
 //   order and the older version.
-// - 2 and 3: predecessors of 4 and 5, which are accepted only from runs with one lane (an interleaved part of the
+// - 2 and 3: predecessors of 4 and 5. Versions 2 and 3 require a run with one lane (an interleaved part of the
 //   order).
 //
-// Digest: with an index, the texts of all ranks differ only in `digest`, a checksum of the samples that the rank has
-// delivered. The sum of the digests of all ranks, modulo 2^64, is the digest of the run. Sum the digests before saving:
+// Digest: with an index, the texts of the ranks are equal except for `digest`. This field is a checksum of the samples
+// that one rank has delivered. The sum of the digests of all ranks, modulo 2^64, is the digest of the run. Sum the
+// digests before saving:
 //   MPI_Allreduce(MPI_IN_PLACE, &position.digest, 1, MPI_UINT64_T, MPI_SUM, MPI_COMM_WORLD);
 // If the program does not sum the digests, to_text() adds the field `shares`, the number of ranks. A run that resumes
 // from such a text reports that its digests are not comparable with those of other runs.
@@ -59,8 +60,8 @@ struct replay_point {
   friend bool operator==(const replay_point&, const replay_point&) = default;
 };
 
-/// A copy of the digest of one of several ranks. If `digest` still has this value, the user has not summed the digests.
-/// Comparisons ignore this struct.
+/// A copy of position::digest, in a run with several ranks. If position::digest still equals the copy, the user has not
+/// summed the digests. Comparisons ignore this struct.
 struct digest_share {
   std::uint64_t digest = 0;
   std::uint32_t ranks = 0;   ///< number of ranks; 0 if the digest is complete
@@ -93,7 +94,7 @@ struct position {
   std::uint32_t version = index_version;
   std::uint64_t seed = 0;
   std::uint64_t epoch = 0;
-  std::uint64_t next_position = 0;   ///< first position of the epoch that was not delivered
+  std::uint64_t next_position = 0;   ///< first position in the epoch whose sample was not yet delivered
   std::uint32_t lanes = 0;           ///< 0 for a mix, in which each source has its own number of lanes
   std::uint64_t window = 0;          ///< shuffle window in samples; 0 if not shuffled
   std::uint64_t global_batch = 0;    ///< rows of a batch, summed over all ranks
@@ -132,9 +133,9 @@ struct position {
   bool is_oldest() const noexcept { return version == oldest_replay_version || version == oldest_packing_version; }
   /// Returns whether the version is older than the current versions.
   bool is_older() const noexcept { return version < index_version; }
-  /// Returns a number that is equal on all ranks whose resume points belong to the same run and the same step. Ranks
-  /// that resume compare their numbers to detect different checkpoints, for example by MPI_Allreduce with MPI_MIN and
-  /// MPI_MAX.
+  /// Returns a number that is equal on all ranks whose resume points belong to the same run and the same step. Compare
+  /// the numbers of all ranks before they resume, for example by MPI_Allreduce with MPI_MIN and MPI_MAX. If the numbers
+  /// differ, the ranks have loaded different checkpoints.
   std::uint32_t place() const;
   /// Returns true if `digest` is the digest of one of several ranks, because the user has not summed the digests.
   bool is_share() const noexcept { return share.ranks > 1 && digest == share.digest; }

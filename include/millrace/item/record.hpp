@@ -6,8 +6,8 @@
 //   for (const auto& f : r.fields()) std::cout << f.name() << ' ' << f.size() << '\n';
 //   for (const auto& f : r.fields("*.jpg;*.png")) std::cout << f.name() << '\n';   // 1.jpg, 2.png, 10.jpg
 //
-// A record is a one-word handle to a block that contains its payloads, names and key. Therefore a record needs no
-// allocation. Records that were read together share a block.
+// A record is a one-word handle. Its payloads, names and key are stored in a block. Copying a record only increments a
+// reference count. Records that were read together share a block.
 // Threads: the same rules as for `bytes`. Lifetime: the record and every `bytes` from it keep the block alive.
 #pragma once
 
@@ -25,14 +25,14 @@ namespace millrace { inline namespace MILLRACE_ABI {
 
 namespace detail {
 
-/// One field, as offsets from the start of the record's block. The payloads of a joined record are in other blocks.
-/// Their offsets wrap around modulo 2^64.
+/// One field, as offsets from the start of the record's block. A joined record has payloads and names in other blocks.
+/// Offsets to other blocks wrap around modulo 2^64.
 struct field_entry {
   std::size_t name_at, name_size, data_at, data_size;
 };
 
-/// The head of a record. The head is stored in the block, after the payloads. The texts of the head are stored as
-/// offsets into the block.
+/// The head of a record. The head is stored in the block, after the payloads. Key, shard name and fields are stored as
+/// offsets from the start of the block.
 struct record_head {
   std::size_t key_at, key_size, shard_at, shard_size, fields_at, field_count;
   std::uint64_t offset_bytes;
@@ -90,7 +90,7 @@ class record {
 
   /// Returns the number of fields.
   std::size_t field_count() const noexcept { return head_ ? head_->field_count : 0; }
-  /// Returns field `index` of field_count(), in the order of the shard.
+  /// Returns the field with this index, in the order of the shard. `index` must be less than field_count().
   bytes field(std::size_t index) const noexcept;
   /// Returns all fields, in the order of the shard.
   std::vector<bytes> fields() const {
@@ -104,14 +104,14 @@ class record {
   enum class order : std::uint8_t { number, shard };
 
   /// Returns the fields that match one of `patterns`, which are separated by ';'. The result may be empty. A pattern is
-  /// a field name, in which one '*' matches any text. By default, the fields are ordered by the texts that '*' matches,
-  /// with numbers compared by value: 2.jpg precedes 10.jpg. With order::shard, the fields keep the order of the shard.
-  /// "*.jpg" does not match the field "jpg". Throws setup_error if a pattern has a second '*'.
+  /// a field name that may contain one '*', which matches any text. By default, the fields are ordered by the texts
+  /// that '*' matches, with numbers compared by value: 2.jpg precedes 10.jpg. With order::shard, the fields keep the
+  /// order of the shard. "*.jpg" does not match the field "jpg". Throws setup_error if a pattern has a second '*'.
   std::vector<bytes> fields(std::string_view patterns, order by = order::number) const;
 
-  /// Returns one field for each name, in the order of the names. For example, the names are a list in the sample's
-  /// JSON. A name may have alternatives, such as "jpg;png".
-  /// Throws data_error if the record does not have one of the fields.
+  /// Returns one field for each name, in the order of the names. The names can be read from the sample's JSON, for
+  /// example. A name may have alternatives, such as "jpg;png". Throws data_error if the record does not have one of the
+  /// fields.
   template <class Names>
     requires requires(const Names& names) { std::string_view(*names.begin()); }
   std::vector<bytes> fields(const Names& names) const {
@@ -176,7 +176,8 @@ class record {
 
   static constexpr std::size_t none = ~std::size_t{0};
   static constexpr int cache_line_bytes = 64;
-  // The processor itself prefetches the memory after these bytes.
+  // The processor itself prefetches a field beyond prefetched_bytes. The first nearest_bytes are prefetched into L1,
+  // the others into L2.
   static constexpr std::size_t prefetched_bytes = 2'048, nearest_bytes = 128;
 
   const std::byte* base() const noexcept { return head_->payload(); }

@@ -37,11 +37,11 @@ class record_builder {
   /// Adds a field and returns its buffer of `size_bytes`; the buffer is valid until the next call.
   std::span<std::byte> add_field(std::string_view name, std::size_t size_bytes);
 
-  /// Sets the entry points of the field that was added last. bytes::entries() returns them. An empty field has no entry
-  /// points. The buffer of the field becomes invalid.
+  /// Sets the JPEG entry points (positions where a decoder may start) of the field that was added last.
+  /// bytes::entries() returns them. An empty field has no entry points. The buffer of the field becomes invalid.
   void set_entries(std::span<const std::byte> entries);
 
-  /// Removes the last added field, because its bytes could not be read.
+  /// Removes the field that was added last, for example after its bytes could not be read.
   void drop_last_field();
 
   /// Returns the record, with all fields added since begin().
@@ -52,8 +52,9 @@ class record_builder {
 
   std::size_t largest_field() const noexcept;
 
-  /// Grows the block so that `size_bytes` more bytes and the table at the end fit. Also reserves space for small fields
-  /// that follow a large field, so that the large field is not copied again.
+  /// Grows the block so that it has space for `size_bytes` more bytes, and for the names and tables that finish()
+  /// appends. Also reserves space for small fields that follow a large field, so that the large field is not copied
+  /// again.
   void ensure_space(std::size_t size_bytes);
 
   block_pool* pool_;

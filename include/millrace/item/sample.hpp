@@ -22,7 +22,7 @@
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 // item_or_error: contains a value, an exception_ptr, or nothing. Its size is the size of the larger alternative plus
-// one byte.
+// one byte and padding.
 //
 //   mr::detail::item_or_error<mr::record> read = reader.next();   // an item, an optional item, or an error
 //   if (!read && read.error()) std::rethrow_exception(read.error());
@@ -57,7 +57,7 @@ class item_or_error {
   T* operator->() noexcept { return &item_; }
   const T* operator->() const noexcept { return &item_; }
 
-  /// Returns the error; null if there is an item or nothing.
+  /// Returns the error, or null if this object does not contain an error.
   std::exception_ptr error() const noexcept { return is_error() ? error_ : nullptr; }
   /// Returns whether there is an error.
   bool is_error() const noexcept { return content_ == content::error; }
@@ -86,7 +86,7 @@ class item_or_error {
  private:
   enum class content : std::uint8_t { nothing, item, error };
 
-  // Not always inlined: emplace() needs fewer instructions without it.
+  // Calls reset() without MILLRACE_ALWAYS_INLINE, because emplace() then needs fewer instructions.
   void clear() noexcept { reset(); }
   void move_from(item_or_error& other) {
     if (other.content_ == content::item) std::construct_at(&item_, std::move(other.item_));
@@ -101,13 +101,15 @@ class item_or_error {
   content content_ = content::nothing;
 };
 
-/// Returns the key of a shard. The identity of sample `index` of the shard is combine_keys(id_key(shard), index).
+/// Returns the key from which the ids of the samples of a shard are computed. The id of sample `index` is
+/// combine_keys(id_key(shard), index).
 constexpr std::uint64_t id_key(std::uint64_t shard) noexcept { return combine_keys(0, shard); }
-/// Returns the identity of sample `index` of a shard; `shard` is its ordinal in the user's list.
+/// Returns the id of sample `index` of a shard. `shard` is the ordinal of the shard in the user's list.
 constexpr std::uint64_t sample_id(std::uint64_t shard, std::uint64_t index) noexcept {
   return combine_keys(id_key(shard), index);
 }
-/// Returns the identity of item `child` that a stage created from `parent`.
+/// Returns the id of an output item of a stage. `parent` is the id of the input item. `child` is the number of the
+/// output item for this input.
 constexpr std::uint64_t child_id(std::uint64_t parent, std::uint64_t child) noexcept {
   return combine_keys(parent, child);
 }
@@ -136,13 +138,14 @@ record origin_of(const T& item) noexcept {
   else return {};
 }
 
-/// An item in a running flow, or a mark between items. If the item is one word, the sample fits into one cache line.
+/// An item in a running flow, or a mark between items. If the item has at most 8 bytes, the sample fits into one cache
+/// line.
 template <class T>
 struct sample {
   /// - void_row: a row without a sample
   /// - batch_end: the end of a batch
-  /// - epoch_end: the end of a pass, at which stages call finish()
-  /// - pass_end: the end of a pass, at which stages keep their content
+  /// - epoch_end: the end of a pass; stages emit their remaining items in finish()
+  /// - pass_end: the end of a pass; stages keep their remaining items for the next pass
   /// - damaged: a sample that could not be read, with an error instead of an item
   /// - failed: the end of the run, with an error instead of an item
   enum class kind : std::uint8_t { item, void_row, batch_end, epoch_end, pass_end, damaged, failed };
@@ -150,7 +153,7 @@ struct sample {
   [[no_unique_address]] item_or_error<T> item{};
   kind what = kind::item;
   std::uint64_t epoch : 48 = 0;
-  std::uint64_t pass = 0;   ///< number of the pass through the data set; the epoch of the rng
+  std::uint64_t pass = 0;   ///< number of the pass through the data set; also rng::key::epoch
   std::uint64_t id = 0;
   std::uint64_t digest = 0;    ///< added to the digest of the run, if the run has one
   std::uint64_t ordinal = 0;   ///< ordinal of the source's sample in its pass; derived items have the same ordinal
@@ -189,7 +192,8 @@ std::size_t held_bytes_of(const sample<T>& s) noexcept {
   return s.item ? held_bytes_of(*s.item) : 0;
 }
 
-/// Prefetches the memory that held_bytes_of() reads, for an item that was read long ago.
+/// Issues CPU prefetches for the memory that held_bytes_of() reads. Use it for an item that is probably no longer in
+/// the CPU cache.
 template <class T>
 void prefetch_held_bytes([[maybe_unused]] const sample<T>& s) noexcept {
   if constexpr (requires { s.item->prefetch_held_bytes(); })

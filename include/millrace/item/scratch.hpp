@@ -7,8 +7,8 @@
 //   }
 //
 // Threads: one worker at a time uses a scratch; another worker may use it later. Do not use a scratch after a nested
-// parallel loop of TBB: the thread may have run another task in that loop. Results must not depend on the content that
-// earlier samples left in a scratch.
+// parallel loop of TBB. During that loop, the thread may run another task, which changes the content of the scratch.
+// Results must not depend on the content that earlier samples left in a scratch.
 #pragma once
 
 #include <millrace/base/version.hpp>

@@ -10,10 +10,11 @@
 // - torchrun, if TORCHELASTIC_RUN_ID is set;
 // - otherwise MPI, even inside a job of Flux, HPE PALS, jsrun or Slurm.
 //
-// It is an error if the variables of two other launchers contradict each other, or if a rank has no world size. PMIx
-// and ALPS, for example, do not set the size.
-// The variables of Slurm are used only inside a step of srun. A batch script and the shell of salloc are single
-// processes, although they have the variables of the complete job (SLURM_PROCID=0, SLURM_NTASKS=64).
+// It is an error if the variables of two MPI launchers contradict each other. Horovod counts as an MPI launcher. RANK
+// and WORLD_SIZE without TORCHELASTIC_RUN_ID must not contradict any launcher. A rank without a world size is an error,
+// too: PMIx and ALPS, for example, do not set the size. The variables of Slurm are used only inside a step of srun. A
+// batch script and the shell of salloc are single processes, although they have the variables of the complete job
+// (SLURM_PROCID=0, SLURM_NTASKS=64).
 // Errors: throws setup_error that names the variable. Causes: the rank or the world size is missing, a value is not a
 // number, a rank is not less than the world size, or two launchers contradict each other.
 // Threads: the functions read the environment; no thread may change it during a call.
@@ -91,7 +92,7 @@ class launcher_reader {
       for (const char* rank : {"PALS_RANKID", "PMIX_RANK", "ALPS_APP_PE"})
         if (set(rank) && !(is_single && std::string_view(rank) == "PMIX_RANK"))
           throw setup_error(std::string(rank) + "=" + printable(getenv_(rank)) +
-                                " means that this is one of several processes, but no variable has their number",
+                                " means that this is one of several processes, but the number of processes is not set",
                             "Set .world from MPI_Comm_rank() and MPI_Comm_size()");
     return result.value_or(plain.value_or(world{}));
   }
@@ -156,7 +157,7 @@ class launcher_reader {
   std::size_t number(const char* variable) const {
     const int value = launcher_number(getenv_(variable));
     if (value < 0)
-      throw setup_error(std::string(variable) + "=" + printable(getenv_(variable)) + " is not a number of processes",
+      throw setup_error(std::string(variable) + "=" + printable(getenv_(variable)) + " is not a rank or process count",
                         hint());
     return static_cast<std::size_t>(value);
   }

@@ -5,8 +5,8 @@
 //   const auto where = numbers.of(5);                        // the session's sixth batch: batch 25 of epoch 3
 //   numbers.position(where, 2);                              // position of the third row: (25 * 64 + 2) * 4 + 1
 //
-// Positions count the rows of all ranks from the beginning of an epoch. The positions do not depend on the number of
-// ranks.
+// Positions count the rows of all ranks from the beginning of an epoch. A global batch of a given size has the same
+// positions on any number of ranks.
 // Errors: none. Threads: not synchronized.
 #pragma once
 
@@ -41,11 +41,12 @@ struct batch_numbers {
     const std::uint64_t number = first_batch + batch;
     return {first_epoch + number / epoch_batches, number % epoch_batches};
   }
-  /// Returns the number of a batch if each epoch is one pass. `epoch` is the epoch of the batch's samples. If the epoch
-  /// begins in this session, `start` is the first batch of the epoch, as a number in the session.
+  /// Returns the number of a batch if each epoch is one pass. `epoch` is the epoch of the batch's samples. `start` is
+  /// the number of the epoch's first batch, counted from the start of the session. `start` is empty for the epoch with
+  /// which the session begins.
   batch_number of(std::uint64_t batch, std::uint64_t epoch, std::optional<std::uint64_t> start) const noexcept {
-    // If the resume point is at the end of a pass, first_batch counts the batches of that pass. The next epoch begins
-    // with batch 0.
+    // If the resume point is at the end of a pass, first_epoch and first_batch refer to that pass. The session then
+    // begins with the next epoch, at batch 0.
     return {epoch, start ? batch - *start : batch + (epoch == first_epoch ? first_batch : 0)};
   }
   /// Returns the position of a row of this rank in its epoch.

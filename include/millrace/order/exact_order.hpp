@@ -3,7 +3,7 @@
 //   mr::detail::exact_order order({.seed = 7, .counts = counts, .window = 8192, .global_batch = 1024});
 //   order.batches();                                   // batches of an epoch, the same number for every rank
 //   order.sample_at(3, 70'000);   // the sample of epoch 3 at position 70,000: its shard, and its index in the shard
-//   mr::detail::lane_cursor mine(order, {.world = r, .epoch = 3, .position = 70'000});   // from there, one by one
+//   mr::detail::lane_cursor mine(order, {.world = r, .epoch = 3, .position = 70'000});   // iterates from this position
 //
 // Order of a pass: seed and pass determine a permutation of the shards. The samples of the permuted shards, one shard
 // after the other, are the sequence of the pass. A sliding jitter (lane_jitter) moves each sample by less than `window`
@@ -21,8 +21,8 @@
 //
 // Epoch: an epoch is one exact pass (each sample once), a fixed number of batches, or endless. If the last samples of
 // an exact pass do not fill a batch, they are dropped, or delivered as a short batch. In a short batch, some ranks have
-// fewer rows than others, or no rows. With a shuffle, each pass drops different samples. In other epochs, no sample is
-// dropped, and a pass may end inside a batch. A sample gets different random numbers in each pass.
+// fewer rows than others, or no rows. With a shuffle, each pass drops different samples. If an epoch is not an exact
+// pass, no sample is dropped, and a pass may end inside a batch. A sample gets different random numbers in each pass.
 //
 // Errors: setup_error if an epoch has no batch, or if the world size does not divide the global batch.
 // Threads: immutable; any thread may call any member.
@@ -53,8 +53,8 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 // A uniform permutation of the samples of one pass. A pass has this order if the shuffle window covers the data set.
 // Method: Fisher-Yates with counter-based random numbers of (seed, pass).
-// Cost: 4 bytes for each sample, or 8 bytes for 2^32 samples or more. The construction needs 2 ns per sample if these
-// bytes fit in the cache, and up to 20 ns otherwise. A lookup reads one element.
+// Cost: 4 bytes per sample, or 8 bytes per sample if the pass has more than 2^32 samples. The construction needs 2 ns
+// per sample if these bytes fit in the cache, and up to 20 ns otherwise. A lookup reads one element.
 
 /// The order of one pass, as a table.
 class pass_permutation {
@@ -81,7 +81,7 @@ class pass_permutation {
   static constexpr std::uint64_t permutation_stream = ~std::uint64_t{4};   // a random stream that no stage uses
 
   std::vector<std::uint32_t> narrow_;
-  std::vector<std::uint64_t> wide_;   // used for 2^32 samples or more
+  std::vector<std::uint64_t> wide_;   // used for more than 2^32 samples
 };
 
 /// The delivered and dropped samples of one pass, by shard and index.
@@ -151,7 +151,7 @@ class lane_jitter {
     std::uint64_t pass = 0;
     std::uint64_t lane = 0;
     std::uint64_t length = 0;   ///< number of samples in the lane
-    std::uint64_t window = 0;   ///< in 1/65536 of a sample, because a lane's share of a window may be a fraction
+    std::uint64_t window = 0;   ///< shuffle window of the lane, in 1/65536 of a sample, because it may be a fraction
   };
   /// One sample of the lane and its key.
   struct entry {
@@ -179,8 +179,8 @@ class lane_jitter {
   /// Returns the index (before the shuffle) of the sample with this ordinal. Costs O(window).
   std::uint64_t at(std::uint64_t ordinal) const;
 
-  /// Stores in `around` the sample at this ordinal, followed in any order by the other samples that the call examined.
-  /// Returns the first index that the call did not examine.
+  /// Stores the sample at this ordinal as the first entry of `around`. The examined samples with higher ordinals follow
+  /// in any order. Returns the first index that the call did not examine.
   std::uint64_t gather(std::uint64_t ordinal, std::vector<entry>& around) const;
 
  private:
@@ -225,7 +225,7 @@ struct exact_order_options {
   bool shuffled = true;
   std::size_t window = 8192;      ///< shuffle window in samples, over all lanes
   std::size_t lanes = 0;          ///< number of lanes; 0 selects automatic_lanes()
-  std::size_t global_batch = 1;   ///< rows of a batch over all ranks
+  std::size_t global_batch = 1;   ///< rows of a global batch
   bool drop_last = true;          ///< drops the samples of an exact pass that do not fill a batch
   /// If true, and if the window covers the data set, each pass is a uniform permutation. If false, samples are always
   /// shuffled inside lanes. Resume points of version 1 require false.
@@ -300,7 +300,7 @@ class exact_order {
   /// Throws setup_error if the world is invalid, or its size does not divide the global batch.
   void check(const world& r) const;
 
-  /// The location of a position: a pass, and an ordinal (number in the order) in this pass.
+  /// The pass that contains a position of an epoch, and the index of that position in the pass.
   struct spot {
     std::uint64_t pass = 0, number = 0;
   };
@@ -326,7 +326,7 @@ class exact_order {
   std::vector<located_sample> dropped(std::uint64_t epoch) const;
 
  private:
-  // A random stream that no stage uses.
+  // The random stream that selects the dropped samples. No stage uses it.
   static constexpr std::uint64_t drop_stream = ~std::uint64_t{2};
   static constexpr std::uint64_t max_positions = std::uint64_t{1} << 62;
 

@@ -42,7 +42,7 @@ class lane_cursor {
 
   /// Returns the current epoch.
   std::uint64_t epoch() const noexcept { return epoch_; }
-  /// Returns the position of the sample that next() returns.
+  /// Returns the position of the sample that the following call of next() returns.
   std::uint64_t position() const noexcept { return position_; }
 
   /// Returns the next sample of the rank. At the end of the epoch, returns nothing until move_to() is called.
@@ -55,11 +55,12 @@ class lane_cursor {
     return planned;
   }
 
-  /// Loads the members into the CPU's cache.
+  /// Loads this object into the CPU's cache.
   void prefetch() const noexcept {
     for (std::size_t at = 0; at < sizeof *this; at += 64) __builtin_prefetch(reinterpret_cast<const char*>(this) + at);
   }
-  /// Loads the tables that next() reads. Call it some time after prefetch().
+  /// Loads the tables that next() reads into the CPU's cache. Call prefetch() some time earlier, because this function
+  /// reads the object to find the tables.
   void prefetch_tables() const noexcept {
     layout_.prefetch();
     permutation_.prefetch();

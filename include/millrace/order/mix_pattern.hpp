@@ -10,9 +10,9 @@
 // Shares are integers. The period of the pattern is the sum of the shares. The pattern is the same on every machine.
 // Among the first n positions, a source has n * share / sum positions, with an error below 1. Among any n consecutive
 // positions, the error is at most 1 with two sources, and below 2 with more sources.
-// Source: R. Tijdeman, The chairman assignment problem, Discrete Mathematics 32 (1980).
-// Cost: 2 bytes for each position of the period. source_at() reads one element of a table. The other members scan a
-// period.
+// Algorithm: R. Tijdeman, The chairman assignment problem, Discrete Mathematics 32 (1980).
+// Cost: 2 bytes for each position of the period. source_at() reads one element of a table. counts(), counts_before()
+// and positions_of() scan one period.
 // Errors: shares_of() throws setup_error for invalid weights. Threads: immutable.
 #pragma once
 
@@ -75,9 +75,10 @@ class mix_pattern {
 
   /// Returns integer shares that match the weights to within one millionth, with the smallest possible sum. If no sum
   /// up to longest_period is sufficient, rounds the shares so that their sum is longest_period. Throws setup_error if
-  /// `weights` is empty, a weight is not above 0, or a share is below 1 / longest_period.
+  /// `weights` is empty, if a weight is invalid (check_weight()), or if a weight is below 1 / longest_period of their
+  /// sum.
   static std::vector<std::uint64_t> shares_of(const std::vector<double>& weights);
-  /// Throws setup_error if a weight is not above 0, or not finite.
+  /// Throws setup_error unless `weight` is finite and above 0.
   static void check_weight(double weight);
   /// Returns the shares of sources with constant weights. Throws the same errors as the other shares_of().
   static std::vector<std::uint64_t> shares_of(const std::vector<mix_source_spec>& sources);
@@ -85,7 +86,8 @@ class mix_pattern {
  private:
   static std::vector<std::uint64_t> exact_shares(const std::vector<double>& weights, double all, std::uint64_t sum);
 
-  /// Returns shares with the sum longest_period. Rounds the largest remainders up.
+  /// Returns shares whose sum is longest_period. Rounds up the shares with the largest remainders, and rounds down the
+  /// others.
   static std::vector<std::uint64_t> rounded_shares(const std::vector<double>& weights, double all);
   void assign_sources(std::uint64_t period);
 

@@ -16,10 +16,10 @@
 //   restart a source. An epoch ends with the batch in which the last source completes its first pass. Therefore each
 //   sample occurs at least once in the first epoch. `epoch_batches` sets another length.
 //
-// Weights that change with the position (order/mix_schedule.hpp) require repeat. With stop and reweight, an incomplete
-// last batch of an epoch is dropped or short, as in exact_order. Rank r of R ranks has the positions p with
-// p mod R = r. The order is the same for every R.
-// Cost: every rank walks all positions, including those of other ranks.
+// Weights that change with the position (order/mix_schedule.hpp) require repeat. With stop and reweight, an epoch may
+// end with an incomplete batch. If `drop_last` is set, this batch is dropped; otherwise it is short. Rank r of R ranks
+// has the positions p with p mod R = r. The order is the same for every R.
+// Cost: the mix_cursor of every rank walks all positions, including those of other ranks.
 // Errors: setup_error if a source has no sample, or if an epoch has no batch.
 // Threads: immutable; any thread may call any member.
 #pragma once
@@ -38,7 +38,7 @@ struct mix_plan_options {
   bool permutes = true;           ///< if true, a window that covers a source permutes the source uniformly
   std::size_t global_batch = 1;   ///< rows of a batch over all ranks
   bool drop_last = true;          ///< drops a short last batch; used only with stop and reweight
-  std::uint64_t epoch_batches = exact_order_options::exact_pass;   ///< a number or endless; used only with repeat
+  std::uint64_t epoch_batches = exact_order_options::exact_pass;   ///< values other than exact_pass need repeat
 };
 
 class mix_cursor;
@@ -66,13 +66,13 @@ class mix_plan {
   }
   /// Returns the sum of the shuffle windows of all sources, in samples. Returns 0 if no source is shuffled.
   std::uint64_t window() const noexcept;
-  /// Returns exact_order::window_notice() of the first source with such a warning; empty if all windows are wide
-  /// enough.
+  /// Returns a warning about the first source whose window is too small (exact_order::window_notice()). Returns an
+  /// empty string if all windows are large enough.
   std::string window_notice() const;
   /// Returns the number of shards in all sources before `source`.
   std::uint64_t first_shard(std::size_t source) const noexcept { return first_shards_[source]; }
   /// Returns the source that determines the length of an epoch. With stop, this is the first source that runs out. With
-  /// reweight, it is the last source that runs out. With repeat, it is the source with the longest pass.
+  /// reweight, it is the last source that runs out. With repeat, it is the source whose first pass ends last.
   std::size_t measure() const noexcept { return measure_; }
 
   /// Returns the number of positions in an epoch.
@@ -188,7 +188,7 @@ class mix_cursor {
   }
 
  private:
-  static constexpr std::size_t many_sources = 64;   // more cursors do not fit into the CPU's cache
+  static constexpr std::size_t many_sources = 64;   // from this number on, the cursors exceed the CPU's cache
 
   void enter_phase() {
     phase_ = plan_->phase_at(ordinal_);
@@ -215,7 +215,7 @@ class mix_cursor {
   world world_;
   std::vector<lane_cursor> sources_;
   std::uint64_t epoch_ = 0, position_ = 0;
-  // next position of the walk in the epoch, and the result of mix_plan::ordinal_of() for this position
+  // walked_: the next position that walk() visits. ordinal_: the result of mix_plan::ordinal_of() for this position.
   std::uint64_t walked_ = 0, ordinal_ = 0;
   mix_plan::phase phase_;
   std::uint64_t in_period_ = 0, phase_left_ = 0;

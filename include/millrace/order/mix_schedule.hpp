@@ -1,5 +1,5 @@
-// Assigns each position of a mix to one of its sources, if the weights change or there are more than 64 sources. For
-// all other mixes, mix_pattern.hpp is used.
+// Assigns each position of a mix to a source. A mix needs a schedule if its weights change, or if it has more than 64
+// sources. For all other mixes, a mix_pattern (mix_pattern.hpp) suffices.
 //
 //   const auto schedule = mr::detail::mix_schedule::of(rule, samples);   // null if a mix_pattern suffices
 //   const auto phase = schedule->phase_at(70'000);              // the block of positions that contains 70,000
@@ -7,13 +7,14 @@
 //   schedule->counts_of({.rank = 1, .size = 4}, 0, 70'000);     // for each source, the samples of this rank
 //
 // Blocks: the positions are divided into blocks, usually of 256 positions. A block also ends at each point of steps()
-// and linear() (functions that define changing weights). Weights are evaluated once per block. A block uses the mean of
-// a linear weight. A function is called for the first position of the block.
+// and linear() (functions that define changing weights). Weights are evaluated once per block. For a linear weight, the
+// mean over the block is used. A function is called for the first position of the block.
 //
-// Shares: the lag of a source is its expected number of samples minus its actual number. In each block, each source
-// gets as many positions as the integer part of its lag. The sources with the largest fractions get the remaining
-// positions. A mix_pattern (mix_pattern.hpp) distributes the samples inside the block. All numbers are integers; every
-// machine computes the same result. A resume needs no state.
+// Shares: the lag of a source is its expected number of samples at the end of the block, minus its actual number. In
+// each block, each source first gets as many positions as the integer part of its lag. Then the sources with the
+// largest remaining lags get one more position each, until the block is full. A mix_pattern (mix_pattern.hpp)
+// distributes the samples inside the block. All numbers are integers; every machine computes the same result. A resume
+// needs no state.
 //
 // Positions are counted from the start of the run. With the rules stop and reweight (flow/source_weight.hpp), positions
 // are counted from the start of the epoch, and a block also ends where a source has no more samples.
@@ -48,11 +49,12 @@ struct mix_phase {
 /// The source of each position, computed block by block.
 class mix_schedule {
  public:
-  /// The maximum number of sources with constant weights that need no schedule.
+  /// A mix with constant weights needs a schedule only if it has more sources than this.
   static constexpr std::size_t pattern_sources = 64;
 
   /// Returns the schedule of a mix, or null if a mix_pattern suffices. `samples` has the number of samples in a pass of
-  /// each source. If `samples` is empty, because the numbers are unknown, constant weights need no schedule.
+  /// each source. If the numbers are unknown, `samples` is empty. The result is then null for constant weights, even
+  /// with more than 64 sources.
   static std::shared_ptr<const mix_schedule> of(const mix_rule& rule, std::vector<std::uint64_t> samples);
   /// Returns numbers that identify the weights. If a mix_pattern suffices, they are the result of
   /// mix_pattern::shares_of(). Otherwise, each number is a hash of a source's weight. Throws setup_error for invalid
@@ -66,12 +68,12 @@ class mix_schedule {
   /// Returns the block that contains a position.
   std::shared_ptr<const mix_phase> phase_at(std::uint64_t position) const;
 
-  /// Returns, for each source, the number of samples of one rank in the positions [begin, end) of the run. A call that
-  /// continues the interval of the previous call computes only the new positions.
+  /// Returns, for each source, the number of samples of one rank in the positions [begin, end) of the run. If a recent
+  /// call had the same rank and `begin`, and no larger `end`, only the positions after its `end` are computed.
   std::vector<std::uint64_t> counts_of(const world& mine, std::uint64_t begin, std::uint64_t end) const;
 
-  /// Returns the last source that completes its first pass, and the number of positions until that event. With stop,
-  /// returns the first source instead. Throws setup_error if this requires more than 2^32 positions.
+  /// Returns the source whose first pass ends last, and the number of positions until this end. With stop, returns the
+  /// source whose first pass ends first. Throws setup_error if the pass does not end within 2^32 positions.
   std::pair<std::size_t, std::uint64_t> first_pass() const;
 
  private:
@@ -88,7 +90,7 @@ class mix_schedule {
       return counts[i] + quotas[i] >= samples[i];
     }
   };
-  /// Moves a walk to its next block. After the end of an epoch of stop or reweight, the block has no end.
+  /// Moves a walk to its next block. With stop and reweight, the block after the end of the epoch has no end.
   void advance(walk& at) const;
   /// Returns, for each source that completes its first pass in a block, the number of positions until then.
   std::vector<std::uint64_t> ends_in(const walk& at, const mix_pattern& pattern) const;
@@ -96,15 +98,16 @@ class mix_schedule {
   void cut(walk& at) const;
   /// Returns the end of the block that begins at a position.
   std::uint64_t block_end(std::uint64_t begin) const;
-  /// Moves the common walk to the block that contains a position.
+  /// Moves `walk_` to the block that contains a position.
   void move_to(std::uint64_t position) const;
   walk start() const;
 
-  // maximum number of positions in an epoch that ends with a pass
+  // maximum number of positions of an epoch whose length `epoch_batches` does not set
   static constexpr std::uint64_t longest_epoch = std::uint64_t{1} << 32;
   /// Returns whether the weights are the same at all positions from `begin` on.
   bool has_final_weights(std::uint64_t begin) const;
-  /// Returns the first of `sources` whose first pass certainly ends after the longest epoch. Requires final weights.
+  /// Returns one of `sources` whose first pass cannot end within `longest_epoch` positions, or nothing. Requires that
+  /// has_final_weights(at.begin) is true.
   std::optional<std::size_t> endless_source(const walk& at, std::span<const std::size_t> sources) const;
 
   struct rank_counts {
@@ -125,7 +128,7 @@ class mix_schedule {
   mutable std::uint64_t spacing_ = 1 << 16, next_checkpoint_ = 0;   // in positions
   mutable std::shared_ptr<const mix_phase> last_;
   mutable std::mutex counts_mutex_;
-  mutable std::array<rank_counts, 2> counted_;   // counts of the current epoch, and of complete epochs
+  mutable std::array<rank_counts, 2> counted_;   // results of counts_of() for two intervals, for reuse
   mutable std::size_t oldest_counted_ = 0;
 };
 

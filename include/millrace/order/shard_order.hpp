@@ -9,7 +9,8 @@
 // samples. If an epoch has at most `window` samples, its order is a uniform permutation instead. Without a shuffle, the
 // order is the order of the user's list.
 // The length of the first epoch is unknown. Therefore the jitter withholds all samples until more than `window` samples
-// have arrived, or the epoch has ended. If all epochs have the same samples, later epochs withhold no samples.
+// have arrived, or the epoch has ended. If all epochs have the same samples, and more than `window` of them, later
+// epochs withhold no samples.
 // Errors: setup_error from end_epoch(). Threads: a shard_order is immutable; a jitter_order is not thread-safe.
 #pragma once
 
@@ -26,7 +27,7 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// The order of the shards of each epoch, and the keys of the jitter.
+/// The order of the shards of each epoch, and the keys by which the jitter sorts the samples.
 class shard_order {
  public:
   struct options {
@@ -45,8 +46,8 @@ class shard_order {
   /// Returns the options.
   const options& settings() const noexcept { return options_; }
 
-  /// Returns the lowest index in the sequence at which a sample may have this ordinal (place after the shuffle) or a
-  /// later ordinal.
+  /// The ordinal of a sample is its place after the shuffle. Returns the index from which the sequence must be read to
+  /// deliver the samples from `ordinal` on.
   std::uint64_t first_needed_for(std::uint64_t ordinal) const noexcept;
 
   /// Returns whether each epoch reads all shards as listed. In this case, callers do not need shards_of().
@@ -54,7 +55,8 @@ class shard_order {
   /// Returns the shards of the lane (an interleaved substream of the order) in the order of an epoch.
   std::vector<std::size_t> shards_of(std::uint64_t epoch) const;
 
-  /// Returns the key of sample `index` of the epoch's sequence, in 1/65536 of a sample.
+  /// Returns the key by which the jitter sorts sample `index` of the epoch's sequence, in ascending order. The key is a
+  /// place in the order, in units of 1/65536.
   std::uint64_t jitter_key(std::uint64_t epoch, std::uint64_t index) const noexcept;
   /// Returns whether the jitter changes the order at all.
   bool jitters() const noexcept { return options_.shuffled && options_.window > 1; }

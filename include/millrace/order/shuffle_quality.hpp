@@ -25,13 +25,13 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-// Forecasts the shuffle quality of an order before any sample is read. The measure is the share of a batch's most
-// frequent shard.
+// Forecasts the shuffle quality of an order before any sample is read. The measure is the share of a batch's rows that
+// belong to its most frequent shard.
 //
 // Without a world, a batch is the global batch (the rows of all ranks). With a world, a batch is the rows of one rank.
 // Shares are means over batches, from 0 to 1. A window that covers the data set is a complete shuffle.
-// Both shares are statistical estimates over the first passes, with an error of about 3 %. The random numbers are
-// fixed: the same settings produce the same estimates.
+// share() and ideal_share() are statistical estimates with an error of about 3 %. The random numbers are fixed: the
+// same settings produce the same estimates.
 // Cost: about 10 ms for one estimate. window_within() computes 20 estimates. Errors: the constructor throws setup_error
 // for a world size that does not divide the global batch. Threads: immutable; starts no threads. Lifetime: the
 // exact_order must outlive the forecast.
@@ -68,12 +68,13 @@ class shuffle_forecast {
   /// Returns the mean share of a batch's most frequent shard, for a window of `window` samples.
   MILLRACE_RARE double share(std::size_t window) const { return share_of(plan_->with_window(window)); }
 
-  /// Returns the smallest window, with a tolerance of 5 %, whose share is at most (1 + excess) times the ideal share.
-  /// Returns nothing if no such window exists, which is possible only in the order of an old resume point (version 1).
+  /// Returns a window whose share is at most (1 + excess) times the ideal share. It is at most about 5 % larger than
+  /// the smallest such window. Returns nothing if no such window exists, which is possible only in the order of an old
+  /// resume point (version 1).
   std::optional<std::size_t> window_within(double excess) const;
 
  private:
-  static constexpr std::size_t draws = 100'000;        // random samples for one estimate
+  static constexpr std::size_t draws = 100'000;        // target number of random draws for one estimate
   static constexpr std::size_t max_places = 500'000;   // maximum number of shards in all layouts
 
   std::vector<std::size_t> as_listed() const;
@@ -82,8 +83,8 @@ class shuffle_forecast {
   double share_of(const exact_order& plan) const { return plan.permutes() ? ideal_share() : mean_share(plan); }
   double mean_share(const exact_order& plan) const;
 
-  /// The rows of a batch that belong to one rank and one lane. The ordinals of these rows are ordinal, ordinal + step,
-  /// and so on.
+  /// The rows of a batch that belong to one rank and one lane. The ordinals (numbers in the order of the lane) of these
+  /// rows are `ordinal`, `ordinal + step`, and so on.
   struct block {
     std::uint64_t pass, lane, ordinal, rows, step;
   };
@@ -116,7 +117,8 @@ class shuffle_forecast {
     }
   }
 
-  /// Returns the key that separates the first `delivered` samples of a lane from the others.
+  /// Returns a sort key, in samples: about `delivered` samples of the lane have smaller keys. order/lane_jitter.hpp
+  /// defines the keys.
   static double key_of(double delivered, double window, double all) noexcept;
 
   const exact_order* plan_;

@@ -1,5 +1,5 @@
-// A queue that returns entries in the order of their keys. An entry is returned as soon as no entry that arrives later
-// can have a lower key.
+// A queue that returns entries in the order of their keys. An entry can be removed as soon as every later arrival is
+// certain to follow it.
 //
 //   struct entry { std::uint64_t key = 0, index = 0; };
 //   mr::detail::sliding_jitter<entry> order;
@@ -31,12 +31,12 @@ class sliding_jitter {
     return (a.key > b.key) | ((a.key == b.key) & (a.index > b.index));   // avoids branches, which are hard to predict
   }
 
-  /// Starts with an empty queue, after the first `arrived` entries have arrived and left.
+  /// Empties the queue. The next entry gets the index `arrived`.
   void start(std::uint64_t arrived) noexcept {
     arrived_ = arrived;
     waiting_.clear();
   }
-  /// Starts after the first `arrived` entries have arrived. The entries in `waiting` have not left yet.
+  /// Replaces the queue's entries with `waiting`. The next entry gets the index `arrived`.
   void start(std::uint64_t arrived, std::vector<Entry> waiting) {
     arrived_ = arrived;
     waiting_ = std::move(waiting);
@@ -47,7 +47,7 @@ class sliding_jitter {
   std::uint64_t arrived() const noexcept { return arrived_; }
   bool empty() const noexcept { return waiting_.empty(); }
   std::size_t size() const noexcept { return waiting_.size(); }
-  /// Returns whether no later arrival can precede the entry that pop() returns.
+  /// Returns true if the queue is not empty and every later arrival is certain to follow the entry that pop() returns.
   bool is_certain() const noexcept { return !waiting_.empty() && waiting_.front().key <= arrived_ << 16; }
 
   /// Adds the next entry, and sets its index.
@@ -69,8 +69,8 @@ class sliding_jitter {
   void clear() noexcept { waiting_.clear(); }
 
  private:
-  // The heap functions of the library put the greatest element at the front, so they need sorts_after() as their
-  // less-than. The functor is an object, because g++ would call a function through its address for each comparison.
+  // The standard heap functions put the greatest element at the front, so they use sorts_after() as their less-than. A
+  // function object is faster here: g++ would call a function through its address for each comparison.
   struct later {
     bool operator()(const Entry& a, const Entry& b) const noexcept { return sorts_after(a, b); }
   };

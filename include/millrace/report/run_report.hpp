@@ -29,7 +29,7 @@ namespace millrace { inline namespace MILLRACE_ABI {
 //   for (const mr::event_count& c : run.stats().counts) p.add(c);
 //   std::printf("%.1f %% left to libjpeg, %.2f bytes per pixel\n", 100 * p.share(p.libjpeg()), p.bytes_per_pixel());
 //
-// Counts all images that were rendered since the start of the run, including images in batches that have not been
+// Counts all JPEGs that were rendered since the start of the run, including JPEGs in batches that have not been
 // delivered yet. Errors: none. Threads: not synchronized.
 
 /// Counts of the JPEGs of a run, by decoder and by kind of file.
@@ -40,16 +40,16 @@ struct picture_statistics {
     std::uint64_t pictures = 0;
   };
 
-  std::uint64_t own_together = 0, own_alone = 0;   ///< by the built-in decoder: several at once, or one alone
+  std::uint64_t own_together = 0, own_alone = 0;   ///< by the built-in decoder, several at once; or alone
   std::vector<reason> by_libjpeg{};                ///< reasons, in descending order of frequency
   std::uint64_t smaller = 0;                       ///< decoded at 1/8, 2/8 or 4/8 of the size, by any decoder
   std::uint64_t progressive = 0;
-  std::uint64_t by_entries = 0, by_restarts = 0;   ///< crops that used stored entry points, or restart markers, to skip
-                                                   ///< data
-  std::uint64_t entries_refused = 0;               ///< entry points not used, because they belong to another file
-  std::uint64_t damaged = 0;                       ///< damaged images that accept_damaged permits
+  std::uint64_t by_entries = 0, by_restarts = 0;   ///< crops that skipped data with stored entry points; with restart
+                                                   ///< markers
+  std::uint64_t entries_refused = 0;               ///< images whose entry points belong to another file
+  std::uint64_t damaged = 0;                       ///< damaged images, decoded because of accept_damaged
   std::uint64_t warnings = 0;                      ///< all warnings of libjpeg
-  std::uint64_t bytes = 0, pixels = 0;             ///< total size of the files, and of the images as stored
+  std::uint64_t bytes = 0, pixels = 0;             ///< bytes of the files; pixels at the stored size
 
   /// Adds an event count of JPEGs. Does nothing and returns false for any other event.
   bool add(const event_count& c);
@@ -99,8 +99,9 @@ std::string line_after(const char* path, std::string_view word);
 /// Returns the arguments of this process, each followed by a zero byte.
 std::string arguments_of_this_process();
 
-/// Returns the arguments as one line of at most 2,000 characters. If the arguments are plain ASCII, a shell accepts the
-/// line.
+/// Returns the arguments as one line of at most 2,000 characters. Puts arguments with special characters in single
+/// quotes, as a shell requires. A shell cannot restore arguments that contain a single quote, a backslash, or a byte
+/// that is not printable ASCII.
 std::string command_of(std::string_view arguments);
 
 }   // namespace detail
@@ -121,8 +122,8 @@ struct run_report {
 
   flow_statistics statistics{};
   verdict conclusion{};
-  std::vector<knob_gain> gains{};   ///< in descending order; among equal gains, upper bounds are last
-  std::vector<point> scaling{};     ///< by number of workers; the run's own number has the measured speed
+  std::vector<knob_gain> gains{};   ///< sorted by gain, largest first; among equal gains, those with `at_most` are last
+  std::vector<point> scaling{};     ///< sorted by number of workers; only the speed at the run's own number is measured
   std::vector<checked_prediction> predictions{};
   timeline events{};
   picture_statistics pictures{};                              ///< since the start of the run, like `counts`
@@ -132,8 +133,8 @@ struct run_report {
   run_origin origin{};   ///< empty unless set; report_of(session) sets run_origin::now()
 };
 
-/// Returns the report for a window of a run. Judges the window, predicts gains and simulates the run in a few
-/// milliseconds.
+/// Returns the report for a window, which is a measured part of a run. Judges the window, predicts gains and simulates
+/// the run in a few milliseconds.
 run_report report_of(flow_statistics statistics, timeline events = {});
 
 namespace detail {

@@ -1,12 +1,12 @@
-// Stores the speeds that the report of a run predicts for other settings. If a later run has one of the predicted
-// changes, the report of the later run shows the predicted and the measured speed.
+// Stores the speeds that the report of a run predicts for other settings. If a later run uses such settings, the report
+// of the later run shows the predicted and the measured speed.
 //
 //   mr::run_report r = mr::report_of(run);
 //   mr::compare_with("runs/6/report", r);        // from write_reports(); fills r.predictions
 //   mr::write_reports(r, "runs/7/report");       // with the predictions of this run
 //
 // The stored settings are the numbers of workers, I/O threads and host slots, and the size of a batch. A prediction is
-// used only if the later run has exactly the predicted settings. Each prediction covers a single change.
+// used only if the later run has exactly the settings of the prediction. Each prediction changes only one setting.
 // Format: one line of words and numbers for the run, and one line for each prediction.
 // Errors: io_error for a file that cannot be read, data_error for a file in another format. Threads: any thread.
 #pragma once

@@ -3,11 +3,11 @@
 //
 //   mr::detail::concurrency threads(options, workers, notices);
 //   threads.max_workers();  threads.max_reads();       // the session allocates for these numbers
-//   threads.open(nodes);                                 // opens the requested numbers; call it before the nodes start
+//   threads.open(nodes);                                 // applies the initial numbers; call it before the nodes start
 //   threads.start(reads_that_memory_allows);             // starts the tuner; call it when the limit of reads is known
 //   if (threads.due(batches) && threads.tune(metrics, nodes)) warm_up();   // true if a number changed
 //
-// Without a tuning_rule all requested threads are always open.
+// Without a tuning_rule, all threads are always open.
 // Errors: the errors of the tuning rule. Threads: not synchronized; only the trainer uses it.
 #pragma once
 

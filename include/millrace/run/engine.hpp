@@ -25,7 +25,7 @@ class engine_base {
   const planned_run& order() const noexcept { return *order_; }
   /// Waits at most `time_ns` nanoseconds for the next batch of a loop over `epoch`; see run_core.
   bool wait_at_most(std::uint64_t time_ns, std::uint64_t epoch);
-  /// Throws setup_error, because the session was moved to another object.
+  /// Throws the setup_error for a session that was moved to another object.
   [[noreturn]] static void throw_moved_from();
 
   /// Destroys an engine, except in a forked child. A child cannot join the threads of its parent, or unlock their
@@ -57,7 +57,7 @@ class engine_base {
   const planned_run* order_ = nullptr;
 };
 
-/// The base class of engines whose batches have the same columns.
+/// The base class of all engines that deliver batches of type `Batch`.
 template <class Batch>
 class batch_engine : public engine_base {
  public:

@@ -24,7 +24,8 @@
 // Shutdown: when a session is destroyed, or ends with an error, it waits for its running tasks and for calls of
 // submit(). Afterwards, the session never uses the executor. If a task begins later, it does nothing.
 // Errors: an exception of submit() ends the run. next() throws this exception after the batches that are already
-// complete. The constructor of a session throws setup_error if concurrency() or `threads` is 0.
+// complete. With an executor, the constructor of a session throws setup_error if concurrency() or
+// session_options::threads is 0.
 // Threads: several threads of the session and of the user may call submit() at the same time. Sessions may share an
 // executor.
 // Lifetime: the session shares ownership of the executor, and releases it on the thread that destroys the session.

@@ -48,7 +48,7 @@ struct flow_facts {
   std::optional<std::size_t> stride{};   ///< mix_rows_options::stride
 };
 
-/// The settings of the session, for planning a run. `session` is a result of checked().
+/// The settings of the session, for planning a run. `session` is a result of checked() (run/session_errors.hpp).
 struct planning_options {
   const session_options& session;
   std::size_t budget_bytes;
@@ -61,15 +61,15 @@ std::shared_ptr<sample_names> names_for(const flow_facts& f);
 /// Returns the damage_rule of a session. Throws setup_error if the flow, the source or the number of ranks does not
 /// support the damage policy of the session.
 damage_rule damage_rule_for(const flow_facts& f, const session_options& o);
-/// Returns a warning if a lane (an interleaved part of the order) has fewer than two rows in a batch, because no other
-/// row can replace a damaged row. Otherwise returns an empty string.
+/// Returns a warning if some lanes (interleaved parts of the order) have fewer than two rows in a batch. In such a
+/// lane, no other row can replace a damaged row. Returns an empty string if no warning is necessary.
 std::string damage_notice(const damage_rule& rule, std::size_t rows, const world& mine);
 /// Returns the options of a run over a source with an index.
 indexed_run_options indexed_options(const flow_facts& f, const planning_options& o);
 /// Facts about a source without an index.
 struct source_facts {
-  std::uint64_t data_set;   ///< the result of fingerprint_of()
-  std::uint32_t times;      ///< the result of times_of()
+  std::uint64_t data_set;   ///< the result of fingerprint_of() (read/run/data_identity.hpp)
+  std::uint32_t times;      ///< the result of times_of() (read/run/data_identity.hpp)
   std::size_t max_lanes;
   bool same_every_pass;         ///< whether all passes have the same samples
   std::string why_streamed{};   ///< the reason why the source has no index; may be empty

@@ -1,4 +1,4 @@
-// Computes the maximum memory of a session before the first batch, and compares this maximum with the budget.
+// Before the first batch, computes the maximum memory of a session, and compares this maximum with the budget.
 //
 //   mr::detail::memory_budget m{.budget_bytes = std::size_t{8} << 30, .slot_bytes = 40'000'000, .host_slots = 5};
 //   m.read_ahead_bytes = 64'000'000;
@@ -26,12 +26,12 @@ struct memory_budget {
   bool device_memory_apart = false;   ///< whether device slots are in GPU memory, which the budget does not limit
   std::size_t batch_rows = 0;
   std::size_t read_ahead_bytes = 0;
-  std::size_t chunk_bytes = 0;      ///< bytes of one read; the last sample of a read may exceed this size
+  std::size_t chunk_bytes = 0;      ///< a read ends with the sample that reaches this number of bytes
   std::size_t chunk_samples = 0;    ///< maximum number of samples of one read
   std::size_t window = 0;           ///< samples of the shuffle window
-  bool withholds = false;           ///< whether the complete window is in memory at the start of the run
+  bool withholds = false;           ///< whether the run may withhold all samples until the window is full
   double sample_bytes = 0;          ///< mean encoded size of the samples read so far
-  std::size_t neighbor_bytes = 0;   ///< bytes of samples that are read early, together with their neighbors
+  std::size_t neighbor_bytes = 0;   ///< maximum bytes of samples that are prefetched with their neighbors
 
   /// Returns the default number of batches to prefetch on the host, from 2 to 16. The number is higher for small
   /// batches.
@@ -40,8 +40,8 @@ struct memory_budget {
   /// Returns the bytes of the shuffle window. About half a window is in memory at a time. If `withholds` is set and the
   /// budget allows it, the complete window is in memory at the start of a run.
   std::size_t window_bytes() const noexcept;
-  /// Returns the maximum bytes of encoded samples: `read_ahead_bytes`, but at least the samples of one batch. The
-  /// workers start on a batch only after all its samples have been read.
+  /// Returns the maximum bytes of encoded samples in memory: `read_ahead_bytes` or the bytes of one batch's samples,
+  /// whichever is more. The workers start on a batch only after all its samples have been read.
   std::size_t encoded_bytes() const noexcept;
   /// Returns the bytes that count against the budget.
   std::size_t total_bytes() const noexcept;

@@ -6,7 +6,8 @@
 //   builder.nodes();                                                    // the pipeline nodes to start and stop
 //
 // Consecutive maps become fused maps (one function). A segment ends at an expanding stage, at a stage that runs
-// serially, and at batch. If fused maps contain a blocking map, separate threads run them instead of the workers.
+// serially, and at batch. If one of the fused maps is blocking, separate threads run all of these maps. The workers do
+// not run them.
 #pragma once
 
 #include <millrace/item/owner.hpp>
@@ -175,8 +176,8 @@ class pipeline_builder : public built_segments {
   const Columns& layout() const noexcept { return *layout_; }
 
  private:
-  /// `begun` is the position of the first fused map in the flow. `In` is the input type of this map. `here` is the
-  /// position of the next map.
+  /// Builds the segments for `maps` and `stages`. `maps` are the maps that have been fused so far. `begun` is the place
+  /// of the first of these maps in the flow. `In` is the input type of this map. `here` is the place of the next map.
   template <class In, class Now, class... Maps, class First, class... Rest>
   [[gnu::cold]] sample_sink<In>& next(stage_list<Maps...>&& maps, map_entry begun, map_entry here,
                                       stage_list<First, Rest...>&& stages) {

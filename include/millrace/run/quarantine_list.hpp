@@ -17,7 +17,7 @@
 // opened.
 // An entry is on the disk when add() returns. Each rank needs its own file. Memory: the keys of all entries.
 // Errors:
-// - setup_error if the name does not end in .jsonl or .ndjson, or if another quarantine_list uses the file
+// - setup_error if the name ends neither in .jsonl nor in .ndjson; setup_error if another quarantine_list uses the file
 // - data_error for a line that is not an entry
 // - io_error with the file's name, for example if the disk is full
 //

@@ -63,7 +63,7 @@ class run_core {
   const std::vector<unsigned>& cores() const noexcept { return cores_; }
   /// Returns the outlet for the notices of the session.
   notice_outlet& notices() noexcept { return notices_; }
-  /// Returns the options, a result of checked().
+  /// Returns the options, which checked() (session_errors.hpp) has validated and completed.
   const session_options& options() const noexcept { return options_; }
   /// Returns the memory budget of the run, in bytes.
   std::size_t budget_bytes() const noexcept { return budget_bytes_; }
@@ -110,7 +110,8 @@ class run_core {
     if (b && b.epoch() > first_open_epoch_) first_open_epoch_ = b.epoch();
     return b;
   }
-  /// Advances `current` to the first batch of a loop, like step(). Throws setup_error if the loop has no batch.
+  /// Begins a loop: advances `current` to the first batch of `epoch`, by the rules of step(). Throws setup_error if the
+  /// loop has no batch.
   bool begin(batch_lease& current, std::uint64_t epoch);
   /// Advances `current` to the next batch of `epoch`, or of any epoch if `epoch` is `endless`. Returns false at the
   /// end.

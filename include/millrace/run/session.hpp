@@ -26,8 +26,8 @@
 // thread may call stats() at any time.
 // Fork: in a forked child, next() throws setup_error and the destructor does nothing. The child may create a session.
 // Lifetime: a loop may be left early; the session keeps running, and a later loop continues with the next batch. A
-// session may be destroyed at any moment: its threads end within the duration of one claim (samples that a worker
-// processes together), one read and one copy.
+// session may be destroyed at any moment. Each thread first completes its current claim (samples that a worker
+// processes together), read or copy.
 #pragma once
 
 #include <millrace/base/version.hpp>
@@ -100,9 +100,9 @@ class session {
   batch next() { return engine().next(); }
 
   /// Waits at most `time` for the next batch of a loop over `epoch` (`endless`: over all epochs). Returns true if the
-  /// loop will get its next batch without a wait. But a new loop may wait while it skips the rest of earlier epochs. In
-  /// the statistics, the training step ends when wait_for() begins. Without workers, returns true immediately, because
-  /// the loop itself prepares the batch.
+  /// loop will get its next batch without a wait. A new loop over a later epoch can still wait, because it first skips
+  /// the rest of earlier epochs. In the statistics, the training step ends when wait_for() begins. Without workers,
+  /// returns true immediately, because the loop itself prepares the batch.
   bool wait_for(std::chrono::nanoseconds time, std::uint64_t epoch = endless) {
     return running().wait_at_most(time.count() > 0 ? static_cast<std::uint64_t>(time.count()) : 0, epoch);
   }

@@ -16,8 +16,9 @@
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 /// Returns `o` with these changes: if `world` is not set, sets its default; if an executor is set, limits `threads` to
-/// the threads of the executor. Throws setup_error for invalid epochs, for an executor with 0 threads, and for an unset
-/// world if a launcher started several processes.
+/// the threads of the executor. Throws setup_error for invalid epochs, and if `first_epoch` and `resume` are both set.
+/// Throws setup_error if `threads` is 0 with an executor, or if the executor has no threads. Throws setup_error if a
+/// launcher started several processes and `world` is not set.
 session_options checked(session_options o);
 
 /// Throws the setup_error for a loop over `epoch` (endless: over the rest of the run) after the session has delivered
@@ -37,8 +38,8 @@ session_options checked(session_options o);
 /// Throws the setup_error for a call in a forked child.
 [[noreturn]] void throw_forked();
 
-/// Throws the setup_error for each call after the error `first` has ended the session. The setup_error repeats the
-/// message of `first`.
+/// Throws the setup_error for a call to a session that the error `first` has ended. The setup_error repeats the message
+/// of `first`.
 [[noreturn]] void throw_after_error(const std::exception_ptr& first);
 
 /// The reason why a run has no more batches. Used by the trainer only.

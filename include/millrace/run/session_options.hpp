@@ -26,8 +26,8 @@ inline constexpr std::uint64_t endless = ~std::uint64_t{0};
 
 /// Defines when a session reports a stall of its run. The report shows the wait of each stage, and never ends the run.
 struct stall_options {
-  /// Minimum duration of a stall; 0 disables the reports. By default, a step of the start or a wait in next() is a
-  /// stall if it lasts 10 s. If you set `after`, a training step of this duration is a stall, too.
+  /// Minimum duration of a stall; 0 disables the reports. By default, a stall is a step of the session's start, or a
+  /// wait in next(), that lasts at least 10 s. If you set `after`, a training step of this duration is a stall, too.
   std::optional<std::chrono::nanoseconds> after{};
 
   /// Returns `after`, or its default.
@@ -40,7 +40,8 @@ class run_core;
 struct row_feed_options;
 }   // namespace detail
 
-/// The base class of row_storage (adapt/feeders/row_storage.hpp). Storages of rows derive from row_storage.
+/// The base class of row_storage (adapt/feeders/row_storage.hpp). Derive your own storage from row_storage, not from
+/// this class.
 class row_provider {
  public:
   virtual ~row_provider() = default;
@@ -59,12 +60,12 @@ class tuning_rule;   // mr::tuning() of tune/tuning.hpp returns a tuning_rule
 /// How a session runs: epochs, threads, memory, ranks and resume point.
 struct session_options {
   std::uint64_t epochs = 1;
-  std::optional<std::uint64_t> epoch_batches{};   ///< batches of an epoch, or `endless`; default: one exact pass
+  std::optional<std::uint64_t> epoch_batches{};   ///< batches of an epoch, or `endless`; default: one pass
   /// Number of workers. With 0, everything runs inside next() on the calling thread, for debugging. If there are more
-  /// workers than cores, available CPU time limits the number of active workers. If your callables wait, all workers
-  /// stay active. The default is one less than the usable cores (affinity, cgroup quota), but at least 1. If several
-  /// processes of a run share a machine, each uses an equal share of the cores. The default of `memory_bytes` is
-  /// divided likewise.
+  /// workers than cores, the available CPU time limits the number of workers that run at the same time. Workers that
+  /// wait in a callable do not count. The default is one less than the usable cores (affinity, cgroup quota), but at
+  /// least 1. If several processes of a run share a machine, each uses an equal share of the cores. The default of
+  /// `memory_bytes` is divided likewise.
   std::optional<unsigned> threads{};
   /// Your executor, whose threads run the workers: a pool, or mr::tbb_executor(arena) of adapt/tbb.hpp. The session
   /// uses at most `threads` threads of the executor at a time, also with tuning. If `threads` is not set, the session
@@ -86,13 +87,14 @@ struct session_options {
   /// Receives all notices of the session: its start, losses, stalls, tuning (base/notice.hpp). By default, each notice
   /// is printed to stderr as a line. mr::quiet prints only notices that require attention.
   notice_function notice{};
-  bool leases_released_by_other_threads = false;   ///< whether next() waits for a leased slot instead of throwing
+  bool leases_released_by_other_threads = false;   ///< if all slots are leased, next() waits instead of throwing
   /// Rank and world size. If a run has several ranks and no index, epoch_batches must be set. By default, the world is
   /// this one process, and the session throws setup_error if a launcher started several processes. In this case, set
   /// world_from_launcher(). If this process must read all samples, set single_process instead.
   std::optional<millrace::world> world{};
   std::string resume{};   ///< resume_text() of the last batch that was used; empty to start a run
-  /// The first epoch of a run that has no resume point. Without an index, an epoch must be one pass over the source.
+  /// The first epoch of a run that has no resume point. Without an index, a value above 0 requires that an epoch is one
+  /// pass over the source.
   std::uint64_t first_epoch = 0;
   /// Accepts a resume point that was saved with fewer shards or samples; requires an index. The run continues with the
   /// next epoch, over all samples. The rest of the interrupted epoch is skipped, so that no epoch repeats a sample.
@@ -105,7 +107,7 @@ struct session_options {
   std::optional<std::size_t> lanes{};
   damage_options on_damage{};   ///< policy for damaged samples; by default the first damaged sample ends the run
   /// A row_storage (adapt/feeders/row_storage.hpp). Through a row_storage, other machines compute rows if the workers
-  /// are too slow. The machines do not change the rows, their order or the resume point. A row_storage requires a
+  /// are too slow. The rows, their order and the resume point are the same as without it. A row_storage requires a
   /// source with an index. If `rows` is null, the workers compute all rows.
   std::shared_ptr<row_provider> rows{};
   stall_options stalls{};                        ///< the condition for a report of a stalled run

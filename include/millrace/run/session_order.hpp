@@ -7,8 +7,8 @@
 //                                                                {.session = options, .budget_bytes = budget});
 //   // *run is the result of source.plan() for a source with an index, else a replayed_run
 //
-// Errors: setup_error for ranks and resume points that the source does not support. Threads: the functions are pure;
-// any thread may call them.
+// Errors: setup_error for ranks and resume points that the source does not support. Threads: any thread may call the
+// functions.
 #pragma once
 
 #include <millrace/flow/stage.hpp>
@@ -46,8 +46,8 @@ concept decides_at_start = also_streams<Source> && loads_at_start<Source>;
 template <class Source>
 concept begins_at_pass_0 = requires { requires Source::begins_at_pass_0; };
 
-/// Returns the maximum number of lanes (interleaved parts of the order); 0 if each rank has one lane. A source that
-/// allows one reader at a time has one lane.
+/// Returns the maximum number of lanes (interleaved parts of the order): 1 for a source that allows only one reader at
+/// a time, else `limit`. 0 means one lane for each rank.
 template <class Source>
 constexpr std::size_t max_lanes(std::size_t limit) {
   if constexpr (requires { requires Source::one_reader_at_a_time; }) return 1;
@@ -95,8 +95,8 @@ std::uint64_t leading_take(const stage_list<shuffle_stage, take_stage, Rest...>&
   return stages.rest.first.count;
 }
 
-/// Copies the settings of one stage for batches, rows and the device. If a flow has several stages of one kind, the
-/// settings of the last stage are used.
+/// Copies the settings of `stage` to `f`, if `stage` is a batch, pack, mix_rows, prefetch or to_device stage. If a flow
+/// has several stages of one kind, the settings of the last stage are used.
 template <class Stage>
 void add_settings(const Stage& stage, flow_facts& f) {
   if constexpr (is_batch<Stage>) {

@@ -1,6 +1,6 @@
 // The share of a machine's cores and memory that a session uses by default.
 //
-//   const unsigned workers = mr::detail::automatic_workers(options, cores);   // cores: empty, or near the device
+//   const unsigned workers = mr::detail::automatic_workers(options, cores);   // cores near the device; empty for all
 //
 // The ranks on one machine divide its cores and memory. `options` must be a result of checked(), which sets
 // session_options::world.
@@ -37,8 +37,8 @@ inline std::string world_text(const world& mine) {
     text += ", one of " + std::to_string(sharers) + " on this machine";
   return text + "; ";
 }
-/// Returns the number of cores if more workers than cores share them. Returns 0 if each worker has its own core, or if
-/// tuning determines the number of active workers. Queries the machine only if necessary, at a cost of up to 0.1 ms.
+/// Returns the number of cores if there are more workers than cores; otherwise 0. Also returns 0 if tuning determines
+/// the number of active workers. Queries the machine only if necessary, at a cost of up to 0.1 ms.
 inline std::size_t shared_cores(const session_options& o, const std::vector<unsigned>& cores) {
   if (o.threads.value_or(0) < 2 || o.tuning) return 0;
   const unsigned count = cores_for_workers(o, cores);

@@ -1,5 +1,5 @@
-// Watches for the arrival of batches, and reports the wait of each stage if no batch arrives. A stall_watcher never
-// ends a run.
+// Reports the wait of each stage if no batch arrives for the time stall_options::least(). A stall_watcher never ends a
+// run.
 //
 //   mr::detail::stall_watcher watcher({.after = std::chrono::seconds(30)}, times, [&] { return waits(); },
 //                                    notices);

@@ -4,9 +4,9 @@
 //   workers.submit(task, 3);      // a thread of the user runs the task as worker 3
 //   workers.release_threads();    // call it after stop() and before join() of the segments
 //
-// The workers of all stages share the session's tasks, and wait in one queue. When a task begins, it runs the worker
-// that has waited longest. If workers wait when a task ends, the task submits the next task. Workers do not sleep on
-// the user's threads, because these threads have other work.
+// This class submits tasks to the user's executor; each task runs one worker. The workers of all stages wait in one
+// queue. When a task begins, it runs the worker that has waited longest. When a task ends, it submits another task if a
+// waiting worker has no task yet. Workers do not sleep on the user's threads, because these threads have other work.
 // Errors: an exception of the user's submit() is stored for error(), and failed() is called once.
 // Threads: any thread may submit; submit() does not wait. Lifetime: a task shares ownership of the queue only, and may
 // outlive the session. A task must not own the executor. Otherwise the last task would destroy the executor on one of
@@ -35,17 +35,18 @@ class user_executor final : public worker_executor {
  public:
   struct options {
     std::shared_ptr<millrace::executor> to{};
-    std::size_t max_tasks = 1;               ///< maximum of queued and running tasks
-    std::vector<unsigned> process_cores{};   ///< cores for threads that submit() starts; empty for the caller's cores
-    std::function<void()> failed{};          ///< called when error() is set
+    std::size_t max_tasks = 1;   ///< maximum of queued and running tasks
+    std::vector<unsigned>
+        process_cores{};   ///< cores for threads that the user's submit() starts; if empty, the caller's cores
+    std::function<void()> failed{};   ///< called when error() is set
   };
   explicit user_executor(options o);
   MILLRACE_RARE ~user_executor() override { release_threads(); }
 
   /// Returns true, because the stages of a session share the tasks.
   bool shared() const noexcept override { return true; }
-  /// Queues a task for the worker with this index and returns immediately. After release_threads() the task runs in
-  /// this call and ends immediately.
+  /// Queues `task` for the worker with this index, and returns immediately. After release_threads(), runs `task` during
+  /// this call instead; the task then ends immediately.
   void submit(std::shared_ptr<worker_task> task, std::size_t worker) override;
   /// Runs queued workers, which end immediately, and waits for running tasks. The executor is not used afterwards.
   void release_threads() noexcept override;
@@ -86,7 +87,8 @@ class user_executor final : public worker_executor {
     std::exception_ptr error_{};
   };
 
-  const std::shared_ptr<executor> owned_;   // separate from the queue, which tasks own
+  const std::shared_ptr<executor>
+      owned_;   // not a member of the queue, because tasks own the queue, but must not own the executor
   const std::shared_ptr<queue> queue_;
 };
 

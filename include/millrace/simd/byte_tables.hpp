@@ -3,7 +3,7 @@
 //   const mr::detail::word_layer::shuffled_byte_table table(entries);     // 256 bytes
 //   store(bytes, table.of(load_bytes(bytes)));                            // one result per byte
 //
-// Callers, threads: see words.hpp.
+// words.hpp describes the allowed callers and threads.
 #pragma once
 
 #include <millrace/simd/words.hpp>
@@ -30,8 +30,9 @@ class shuffled_byte_table {
   }
 
  private:
-  /// Returns the entries that the lower four bits of `v` select from `count` rows, beginning with row `first`. In each
-  /// byte, the highest bit of bits[i] is bit 4 + i of `v`. These bits select the row.
+  /// For each byte of `v`, selects one of `count` rows, beginning with row `first`. Returns the entry of this row at
+  /// the lower four bits of the byte. The highest bit of each byte in bits[i] is bit 4 + i of the byte in `v`; these
+  /// bits select the row. If the highest bit of the byte in `v` is set, the result is 0.
   template <std::size_t count>
   MILLRACE_SIMD bytes of_rows(std::size_t first, bytes v, const bytes* bits) const noexcept {
     if constexpr (count == 1) {

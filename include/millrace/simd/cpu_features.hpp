@@ -1,4 +1,4 @@
-// Reports whether this CPU supports the instructions of the kernels for AVX2, AVX-512, SVE2 and other extensions.
+// Reports whether this CPU supports the instruction sets that kernels use: AVX2, AVX-512, SVE2 and others.
 //
 //   bool layer = mr::detail::cpu_has_word_layer();    // AVX2 or NEON
 //   bool wide = mr::detail::cpu_has_wide_vectors();   // registers of 512 bits are profitable
@@ -49,12 +49,12 @@ inline bool cpu_has_crc32c() noexcept {
 #endif
 }
 
-/// Returns whether the CPU has BMI and BMI2, whose shifts and masks of a variable number of bits are single
-/// instructions.
+/// Returns whether the CPU has BMI and BMI2. With them, one instruction shifts or masks by a variable number of bits.
 inline bool cpu_has_bit_manipulation() noexcept { return MILLRACE_CPU_HAS("bmi") && MILLRACE_CPU_HAS("bmi2"); }
 
-/// Returns whether the CPU has BMI, POPCNT and a fast instruction that deposits bits. PDEP requires hundreds of cycles
-/// on Zen 1 and 2. On aarch64, an extension of SVE2 contains such an instruction.
+/// Returns whether the CPU has a fast instruction that moves bits to the positions of a mask. On x86-64, this is PDEP;
+/// BMI and POPCNT are required, too. On Zen 1 and 2, the result is false, because their PDEP requires hundreds of
+/// cycles. On aarch64, this is BDEP, from an extension of SVE2.
 inline bool cpu_has_fast_deposit() noexcept {
 #ifdef __aarch64__
   return (::getauxval(AT_HWCAP2) & HWCAP2_SVEBITPERM) != 0;

@@ -4,7 +4,8 @@
 //   using mr::detail::crc32c_instruction;
 //   if (mr::detail::cpu_has_crc32c()) state = mr::detail::crc_by_instruction<crc32c_instruction>(data, state);
 //
-// Long data is processed in three interleaved lanes, because the processor can issue several instructions at once.
+// Long data is divided into three consecutive parts, called lanes here. The loop processes them alternately, so that
+// the processor can execute their instructions in parallel.
 // Errors: none. Threads: pure functions; any thread.
 #pragma once
 
@@ -25,8 +26,9 @@ using crc_word [[gnu::aligned(1), gnu::may_alias]] = std::uint64_t;
 
 inline const crc_word* crc_word_at(const std::byte* from) noexcept { return reinterpret_cast<const crc_word*>(from); }
 
-/// Its functions add eight bytes or one byte to a state of CRC-32C or CRC-32. The instructions are inline assembly,
-/// because g++ and clang use different names for their targets. On x86-64, the instruction also loads the eight bytes.
+/// The functions add() update a state of CRC-32C or CRC-32 by eight bytes or one byte. They use inline assembly,
+/// because g++ and clang need different target attributes for intrinsics. On x86-64, the instruction also loads the
+/// eight bytes.
 #ifdef __x86_64__
 struct crc32c_instruction {
   MILLRACE_ALWAYS_INLINE static void add(std::uint64_t& state, const crc_word* bytes) noexcept {
@@ -54,8 +56,8 @@ using crc32_instruction = arm_crc_instruction<false>;
 
 #ifdef __x86_64__
 
-/// Returns x^(8 * bytes - 33) modulo the polynomial of CRC-32C, bits reflected. The exponent is 8 * bytes minus 33,
-/// because the reflected product adds a factor of x, and the instruction multiplies by x^32.
+/// Returns x^(8 * bytes - 33) modulo the polynomial of CRC-32C, bits reflected. The exponent contains -33, because the
+/// reflected product adds a factor of x, and the crc32q instruction multiplies by x^32.
 constexpr long long crc32c_power(std::size_t bytes) {
   switch (bytes) {
     case 64: return 0x9e4a'ddf8;
@@ -86,7 +88,8 @@ struct crc_lane_join {
 
 #else
 
-/// Combines the states of three lanes. The tables contain states after `lane_bytes` zero bytes.
+/// Combines the states of three lanes. The tables contain the effect of each byte of a state on the state after
+/// `lane_bytes` zero bytes.
 template <class Instruction, std::size_t lane_bytes>
 class crc_lane_join {
  public:
@@ -131,8 +134,8 @@ const std::byte* crc_by_lanes(const std::byte* at, const std::byte* end, std::ui
   return at;
 }
 
-/// Processes `data`, beginning with an inner state, and returns the new state. Call this function only if the processor
-/// has the instruction.
+/// Processes `data`, beginning with the state `before`, and returns the new state. A state is a checksum before the
+/// final xor. Call this function only if the processor has the instruction.
 template <class Instruction>
 std::uint32_t crc_by_instruction(std::span<const std::byte> data, std::uint32_t before) noexcept {
   const std::byte* at = data.data();
@@ -154,8 +157,7 @@ using crc32_lane [[gnu::vector_size(16)]] = long long;
 /// The minimum number of bytes for fold_crc32().
 inline constexpr std::size_t crc32_least_bytes = 4 * sizeof(crc32_lane);
 
-/// Multiplies `lane` by powers of x modulo the polynomial, which shifts its bytes to the position of `next`. Then adds
-/// `next`.
+/// Shifts `lane` to the position of `next`: multiplies it by the two powers of x in `by`. Then adds `next`.
 __attribute__((target("pclmul"), always_inline)) inline crc32_lane fold_crc32_lane(crc32_lane lane, crc32_lane by,
                                                                                    crc32_lane next) noexcept {
   return __builtin_ia32_pclmulqdq128(lane, by, 0x00) ^ __builtin_ia32_pclmulqdq128(lane, by, 0x11) ^ next;
@@ -169,7 +171,8 @@ __attribute__((target("pclmul"))) inline std::array<std::byte, 16> fold_crc32(st
                                                                               std::uint32_t state,
                                                                               std::size_t& done_bytes) noexcept {
   constexpr std::size_t lanes = 4, lane_bytes = sizeof(crc32_lane);
-  // x^(512 + 64 - 32), x^(512 - 32) and x^(128 + 64 - 32), x^(128 - 32), modulo the polynomial, bits reflected.
+  // by_four contains x^(512 + 64 - 32) and x^(512 - 32). by_one contains x^(128 + 64 - 32) and x^(128 - 32). All are
+  // modulo the polynomial, with reflected bits.
   const crc32_lane by_four{0x1'5444'2bd4, 0x1'c6e4'1596}, by_one{0x1'7519'97d0, 0x0'ccaa'009e};
   const auto load = [](const std::byte* from) noexcept {
     crc32_lane value;

@@ -36,7 +36,7 @@ MILLRACE_SIMD quad_block truncated(four_doubles v) noexcept { return (quad_block
 /// Returns a * b + c. The product is rounded, then the sum.
 MILLRACE_SIMD four_doubles sum_of_product(four_doubles a, four_doubles b, four_doubles c) noexcept {
   four_doubles product = a * b;
-  asm("" : "+x"(product));   // the compiler cannot optimize across this
+  asm("" : "+x"(product));   // the compiler cannot fuse product and sum
   return product + c;
 }
 
@@ -48,7 +48,8 @@ MILLRACE_SIMD std::int32_t clamped_pixel(quad_block v) noexcept {
   return _mm_cvtsi128_si32(_mm_packus_epi16(words, words));
 }
 
-/// Returns `vector_quads` bytes of the block as floats, beginning at byte `first`: 0 or 8.
+/// Converts `vector_quads` bytes of the block to floats. The first of them is byte `first`, a multiple of
+/// `vector_quads`.
 template <int first>
 MILLRACE_SIMD floats floats_at(byte_block v) noexcept {
   const auto all = (__m128i)v;
@@ -86,7 +87,7 @@ MILLRACE_SIMD floats spread(float_block v) noexcept {
   const __m128 two = first == 0 ? _mm_unpacklo_ps(v, v) : _mm_unpackhi_ps(v, v);
   return _mm256_castpd_ps(_mm256_permute4x64_pd(_mm256_castps_pd(_mm256_castps128_ps256(two)), 0x50));
 }
-/// Writes the x of four points, and then their y, to `axes`: one register with AVX2, two with NEON.
+/// Writes the x of four points, followed by their y, to `axes`. `axes` is one register with AVX2, and two with NEON.
 MILLRACE_SIMD void join_axes(float_block x, float_block y, floats (&axes)[1]) noexcept {
   axes[0] = _mm256_insertf128_ps(_mm256_castps128_ps256(x), y, 1);
 }

@@ -2,7 +2,7 @@
 //
 //   mr::detail::stream_copy(slot + offset, row.data(), row.size());
 //
-// On x86-64, large copies bypass the caches. A normal store first reads the old content of each cache line. This
+// On x86-64, large copies bypass the caches. A normal store first reads the old content of each cache line, which
 // doubles the memory traffic. The written bytes are visible to threads that synchronize with this thread.
 // Errors: none. Threads: any. Cost: if the destination is not in a cache, half of the time of std::memcpy().
 #pragma once

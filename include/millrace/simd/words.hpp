@@ -8,12 +8,12 @@
 //
 // Kernels are written once, for all layers. All layers have the same operations with the same results per block. A
 // block is 128 bits. A register has one block with NEON, two with AVX2, and four with AVX-512. No operation moves data
-// between blocks, except where its comment says so. `blocks`, `vector_words` and similar constants are the sizes of a
-// layer. `word_layer` is the namespace of the layer of AVX2 or NEON, and `wide_layer` that of AVX-512 or NEON.
-// cpu_has_word_layer() of cpu_features.hpp returns whether this CPU has the instructions of `word_layer`. Targets other
-// than x86-64 and aarch64 do not have a layer.
-// All functions are inlined. Call them only from functions that are compiled for the same instructions. Threads: any;
-// all functions except stores are pure.
+// between blocks, except where its comment says so. The constants `blocks`, `vector_words` and so on are the numbers of
+// elements in a register of the layer. On x86-64, `word_layer` is the namespace of the AVX2 layer, and `wide_layer`
+// that of the AVX-512 layer. On aarch64, both are the namespace of the NEON layer. cpu_has_word_layer() of
+// cpu_features.hpp returns whether this CPU has the instructions of `word_layer`. Targets other than x86-64 and aarch64
+// do not have a layer. All functions are inlined. Call them only from functions that are compiled for the same
+// instructions. Threads: any; all functions except stores are pure.
 #pragma once
 
 #include <millrace/base/version.hpp>
@@ -29,7 +29,7 @@
 #endif
 
 namespace millrace { inline namespace MILLRACE_ABI {
-struct f16;   // of base/half.hpp, which belongs to a higher layer
+struct f16;   // of base/half.hpp, which simd must not include
 struct bf16;
 }}   // namespace millrace
 

@@ -13,13 +13,13 @@
 // literally. Globs match only files, and skip names that begin with a dot. The files of each glob and folder are sorted
 // by the bytes of their paths.
 // Classes: with folders_are_classes, the first folder of the key is the class. The field "cls" contains the number of
-// the class as text: r["cls"].as<std::int32_t>(). Classes are numbered from 0 in the sorted order of the folder names,
-// which folder_classes() returns. To use other names or another order, for example those of the training set, set
-// `classes`.
+// the class as text: r["cls"].as<std::int32_t>(). The folder names are sorted, and the classes are numbered from 0 in
+// this order. folder_classes() returns the sorted names. To use other names or another order, for example those of the
+// training set, set `classes`.
 // Order: exact, as for shards() with an index, but without index files. A shuffle with any window permutes all files. A
 // run can resume after any batch. A resume point is valid only if the keys and sizes of all files are unchanged.
-// Every sample must become exactly one row. Therefore these stages are errors: expand, filter, bucket, pack, and a
-// shuffle that does not directly follow files().
+// Every sample must become exactly one row. Therefore these stages are errors: expand, filter, take, bucket, pack, and
+// a shuffle that does not directly follow files().
 // Errors: setup_error if no file matches, or if more than unreadable_at_most files cannot be read; io_error for an
 // unreadable folder. If a file disappears, becomes unreadable or changes its size during the run, its batch fails with
 // a data_error. With on_damage, the file is one damaged sample.
@@ -59,15 +59,16 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 // A record contains one field and the field's checksum. The name of the field is the lower-case extension of the file
 // ("file" without an extension). With classes, a second field "cls" contains the number of the class as text.
 // Errors of the constructor: setup_error for missing or unreadable files, and for a file without a class.
-// Errors of read(): data_error for a local file that cannot be read, or whose size has changed since the start.
-// io_error for a failed read from a storage. A data_error concerns only one sample.
+// Errors of read(): data_error if a local file cannot be read, if a file is larger than max_file_bytes, or if its size
+// has changed since the start. io_error if a read from a storage fails. A data_error concerns only one sample.
 // Threads: the constructor starts up to 32 threads and waits for them. Any number of threads may call read() at the
 // same time.
 
 /// Options of file_data.
 struct file_data_options {
   std::size_t root_bytes = 0;   ///< number of bytes of each name before its key
-  /// Names of the classes (the first folder of each key), by number. Empty without classes.
+  /// Names of the classes. The index of a name is the number of the class. The class of a file is the first folder of
+  /// its key. If the list is empty, files have no class.
   std::vector<std::string> classes{};
   std::uint64_t max_file_bytes = std::uint64_t{1} << 30;   ///< maximum size; a larger file is an error, and is not read
   std::size_t unreadable_at_most = 0;   ///< maximum number of missing or unreadable files at the start
@@ -143,7 +144,7 @@ namespace millrace { inline namespace MILLRACE_ABI {
 struct files_options {
   std::uint64_t seed = 0;               ///< seed of the shuffle and of all random numbers
   bool folders_are_classes = false;     ///< adds a field "cls": the class number of the key's first folder
-  std::vector<std::string> classes{};   ///< names of the classes, by number; if set, folders_are_classes is true
+  std::vector<std::string> classes{};   ///< names of the classes, by number; implies folders_are_classes
   /// The prefix that is removed from each path to form its key. By default, this is the part before the first glob. For
   /// a list, nothing is removed by default.
   std::string root{};
@@ -192,7 +193,8 @@ class files_source {
 }   // namespace detail
 
 /// Returns a flow of records, one for each file, in an exact order. `names` is a pattern, a folder or a list of paths.
-/// Throws setup_error if no file exists or a file cannot be read, and io_error if a folder cannot be read.
+/// Throws setup_error if no file matches, or if more than unreadable_at_most files cannot be read. Throws io_error if a
+/// folder cannot be read.
 template <detail::file_names Names = std::vector<std::string>>
 auto files(const Names& names, const files_options& options = {}) {
   using source = detail::files_source;
@@ -201,7 +203,8 @@ auto files(const Names& names, const files_options& options = {}) {
 }
 
 // clang-format off
-/// Overload for a second argument that is not an options object. The compiler shows its error message.
+/// Selected if the second argument is not an options object. The compiler then shows the error message of this
+/// overload.
 template <class Names, class Other>
   requires(!std::is_convertible_v<const Other&, files_options>)
 __attribute__((unavailable("millrace: the second argument of files() is its options. Name the option, such as "

@@ -10,12 +10,12 @@
 // and r["npy"] is from the second set. The key, shard and offset of the record are those of the sample in the first
 // set. The sets may have different shards and different orders. join(vector, options) joins any number of sets.
 // The partners are found in the indexes, before any sample is read. A notice at the start states how many samples have
-// partners. The order, ranks, resume points, digests and on_damage work as for shards() with an index. Only the samples
-// of the first set count. The seed of the flow is the seed of the first set. Each set may have its own options, such as
-// fields, storage, where or only. A damaged sample of any set damages the record.
-// Keys: if several samples of the first set have the same key, they share one partner. A sample may have at most one
-// partner in each of the other sets. With same_shard_names, partners are searched only in the shard with the same file
-// name.
+// partners. The order, ranks, resume points, digests and on_damage work as for shards() with an index. The order lists
+// only samples of the first set. The seed of the flow is the seed of the first set. Each set may have its own options,
+// such as fields, storage, where or only. A damaged sample of any set damages the record.
+// Keys: if several samples of the first set have the same key, they share the same partner in each of the other sets. A
+// sample may have at most one partner in each of the other sets. With same_shard_names, partners are searched only in
+// the shard with the same file name.
 // Errors: the constructor of the session throws setup_error for
 // - a set without an index (compressed, or .index = off)
 // - field names that are equal in two sets, after join_options::prefixes are added
@@ -25,9 +25,9 @@
 // - a stage that changes the number of rows
 //
 // All other errors are those of shards().
-// Cost: for each sample, one more read and about 0.3 us in each of the other sets. No payload is copied. Store partners
-// in the same order in all sets. Otherwise each partner needs a separate read. Threads: as for shards(). Copies of a
-// flow share the indexes and the partners.
+// Cost in each of the other sets: about 0.3 us and at most one read for each sample. No payload is copied. Store
+// partners in the same order in all sets, so that one read can fetch several partners. Threads: as for shards(). Copies
+// of a flow share the indexes and the partners.
 #pragma once
 
 #include <millrace/base/version.hpp>
@@ -51,8 +51,8 @@ namespace millrace { inline namespace MILLRACE_ABI {
 //
 // A partner of a sample is a sample with the same key in another set. The constructor finds the partners in the
 // indexes, and reads no sample.
-// Memory: 8 bytes for each joined sample and set. The constructor also needs 32 bytes for each sample of one set. The
-// indexes stay in memory.
+// Memory: 8 bytes for each joined sample in each set. While the constructor searches a set, it also needs 32 bytes for
+// each sample of this set. The indexes stay in memory.
 // Time: the constructor reads all indexes, and sorts the keys of each set except the first.
 // Errors: the errors of shard_data, and setup_error for keys and fields that cannot be joined.
 // Threads: any number of threads may call read() at the same time. Everything else is immutable.
@@ -88,7 +88,8 @@ class joined_data : public shard_sets {
   const std::vector<std::uint64_t>& counts() const noexcept { return counts_; }
   /// Returns the identity of a joined sample, which is the identity of its sample in the first set.
   std::uint64_t id_of(const located_sample& s) const noexcept { return sets_[0]->id_of(in_set(s, 0)); }
-  /// Returns a text with the number of chosen samples of each set, or "" without a choice.
+  /// Returns a text with the number of chosen samples of each set. Returns "" if the sets have no options that choose
+  /// samples.
   std::string choice_text() const;
   /// Returns the size of the joined samples in all sets. The size is estimated from the share of joined samples.
   std::uint64_t size_bytes() const noexcept;
@@ -104,7 +105,8 @@ class joined_data : public shard_sets {
 
   /// Works like shard_data::expect(), for all sets together.
   std::size_t expect(const expected_order& order);
-  /// Announces shards to the storages: these shards of the first set, and all shards of other sets with their partners.
+  /// Announces shards to the storages: these shards of the first set, and all shards of other sets that contain
+  /// partners of samples in these shards.
   void expect_shards(std::span<const std::size_t> shards) const;
   /// Works like shard_data::read().
   std::size_t read(std::span<const located_sample> samples, std::span<record> records, std::exception_ptr& failure);
@@ -143,10 +145,10 @@ class joined_data : public shard_sets {
   /// Throws setup_error if no sample has a partner in `set`. With missing::error, also throws setup_error if one sample
   /// has no partner.
   void check_partners(std::size_t set, const key_table& keys) const;
-  /// Removes samples without a partner from all sets.
+  /// Removes the samples that lack a partner in at least one set.
   void skip_missing();
   void count_shards();
-  /// Reads the samples of one set. If a joined sample has no sample in this set, its record remains empty. Returns the
+  /// Reads the samples of one set. If a joined sample has no partner in this set, its record remains empty. Returns the
   /// number of samples before the first error, which is stored in `failure`.
   std::size_t read_set(std::size_t set, std::span<const located_sample> samples, std::span<record> records,
                        std::exception_ptr& failure);
@@ -220,7 +222,8 @@ auto join(const First& first, const Second& second, const join_options& options 
   return join(std::vector{first, second}, options);
 }
 
-/// Overload for an argument that is not a set of shards. The compiler shows its error message.
+/// Overload for an argument that is not a set of shards. The compiler reports the message of the `unavailable`
+/// attribute.
 template <class First, class Second>
   requires(!(detail::is_shards<First> && detail::is_shards<Second>) &&
            !std::is_convertible_v<const Second&, join_options> && !detail::is_broken_flow<First> &&

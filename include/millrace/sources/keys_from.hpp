@@ -11,8 +11,8 @@
 // list may be truncated. A truncated last line is skipped, too.
 // Files may be compressed, as for lines(). Patterns are the same as for list_shards(). In a folder, keys_from() reads
 // the same files as lines().
-// Errors: setup_error for missing files, unless allow_missing is set. data_error with file and line if a JSON object
-// has no key. Threads: any thread; no shared state.
+// Errors: setup_error for missing files. If allow_missing is set, a pattern without matches is not an error. data_error
+// with file and line if a JSON object has no key. Threads: any thread; no shared state.
 #pragma once
 
 #include <millrace/io/index/choice/key_list.hpp>
@@ -40,7 +40,8 @@ inline folder_rule key_lists(bool allow_missing) noexcept {
   return rule;
 }
 
-/// Returns whether the last line of a quarantine list is incomplete, because its writer was killed during add().
+/// Returns whether `last` is the truncated last line of a quarantine list. A process that is killed in
+/// quarantine_list::add() leaves such a line.
 bool is_cut_entry(const line& last, std::uint64_t file_bytes) noexcept;
 
 /// Returns the keys in these files.

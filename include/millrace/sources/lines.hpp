@@ -39,9 +39,9 @@ namespace millrace { inline namespace MILLRACE_ABI {
 // A line ends at "\n" or "\r\n". The last line may end without these characters. A byte order mark at the start of the
 // file is skipped. The content of the file determines the compression: gzip, bzip2, xz, zstd, lz4. A file that is
 // empty, or that contains only a byte order mark, has no lines.
-// Errors: data_error with file, line, column (in characters, from 1) and offset for a line that is not UTF-8 or too
-// long. This error concerns only one line: the next call returns the next line. The following errors end the file, and
-// every later call throws the same error:
+// Errors: data_error for a line that is too long or not UTF-8. The error contains file, line and offset. If the line is
+// not UTF-8, the error also contains the column (in characters, from 1). This error concerns only one line: the next
+// call returns the next line. The following errors end the file, and every later call throws the same error:
 // - late_data_error for a damaged or truncated compressed stream; earlier lines of the file may be wrong
 // - data_error if the decompressed size exceeds line_limits::max_expansion
 // - data_error for a file of another kind (an archive, a database, an image, a Git LFS pointer), with the name of the
@@ -69,9 +69,9 @@ class line_reader {
   /// Returns whether the last call of next() threw an error that concerns only one line. If true, you can call next()
   /// again.
   bool can_continue() const noexcept { return line_failed_; }
-  /// Throws the error of the compressed stream if the stream is damaged within the next 64 MiB. Call check_rest()
-  /// before you report the error of a line, which may be a result of such damage. After this call, no more lines can be
-  /// read.
+  /// Throws the error of the compressed stream if the stream is damaged within the next 64 MiB. The error of a line may
+  /// be a result of such damage. Therefore, call check_rest() before you report the error of a line. After this call,
+  /// no more lines can be read.
   void check_rest();
 
   /// Adds the number of skipped empty lines to `counts`.
@@ -109,7 +109,7 @@ class line_reader {
   void find_lines();
   void add_line(std::size_t begin, std::size_t end);
 
-  /// Writes the block: the text, the names, and for each line its number, its field and its head.
+  /// Writes the block: the text, the names, and for each line its number, its field_entry and its record_head.
   void build_block();
   static std::size_t put(std::byte* base, std::size_t& at, std::string_view text) noexcept;
 
@@ -131,7 +131,7 @@ class line_reader {
   std::string pending_;              // start of a line, from earlier chunks
   std::string_view rest_;            // unread rest of the current chunk
   std::size_t consumed_bytes_ = 0;   // bytes of `rest_` in the next block
-  std::uint64_t offset_bytes_ = 0;   // offset of `pending_` in the file
+  std::uint64_t offset_bytes_ = 0;   // offset of `pending_` in the decompressed file
   std::uint64_t number_ = 0;         // number of the last line that was read
   std::uint64_t empty_lines_ = 0;
   std::vector<span_of_line> lines_;
@@ -201,7 +201,7 @@ auto lines(const Names& names, const lines_options& options = {}) {
 }
 
 // clang-format off
-/// Overload for a second argument that is not an options object. The compiler shows its error message.
+/// Declared only for its error message: the second argument of lines() must be an options object.
 template <class Names, class Other>
   requires(!std::is_convertible_v<const Other&, lines_options>)
 __attribute__((unavailable("millrace: the second argument of lines() is its options. Name the option, such as "

@@ -133,7 +133,8 @@ picture webp(detail::diagnose::needs_webp);                // millrace: #include
 detail::broken_batch wav(detail::diagnose::needs_audio);   // millrace: #include <millrace/audio.hpp>
 void write_reports(detail::diagnose::needs_report, detail::diagnose::needs_report);   // millrace/report.hpp
 void save_grid(detail::diagnose::needs_metrics, detail::diagnose::needs_metrics);     // millrace/metrics.hpp
-/// Overload for programs without the header of remote storages. The compiler shows its error message.
+/// Overload for programs that do not include millrace/adapt/remote.hpp. The compiler shows the message of the
+/// attribute.
 template <class Marker = remote_options>
   requires(!detail::is_complete<Marker>)
 __attribute__((unavailable("millrace: this name needs #include <millrace/adapt/remote.hpp>")))

@@ -8,7 +8,8 @@
 //
 // Sources: mix(options, vector of weighted) mixes any number of sources of one type, such as one source for each file
 // of a long list. One shuffle may follow each source, and maps may follow the shuffle. The items of all sources must
-// have the same type after their maps. Without maps, this type is mixed_record, a record with the number of its source.
+// have the same type after their maps. If all sources are shards() without maps, this type is mixed_record, a record
+// with the number of its source.
 //
 // Weights: a weight is a number, or a function of the position in the run (flow/source_weight.hpp), for example for a
 // curriculum: weighted{web, source_weight::linear({{0, 0.9}, {1'000'000, 0.1}})}. A weight that is a function requires
@@ -18,8 +19,8 @@
 // counts the samples delivered from each source. session::locate() names the source of a sample.
 //
 // Inner mixes: a source may itself be a mix of shards. The outer mix includes each source of this inner mix separately.
-// In the outer mix, the weight of such a source is its share of the inner mix, multiplied by the weight of the inner
-// mix. Both mixes need the same on_exhausted. If a shuffle follows an inner mix, the inner mix is streamed.
+// Its weight in the outer mix is its share of the inner mix, multiplied by the weight of the inner mix. Both mixes need
+// the same on_exhausted. If a shuffle follows an inner mix, the inner mix is streamed.
 //
 // Streams: if one source is not shards(), or has shards without an index, all sources are streamed. The run must then
 // have only one process (read/mix/mix_streams.hpp). stats().sources and session::locate() are not available. The end of
@@ -116,11 +117,11 @@ template <class Item, class Source, class... Maps>
 struct mixable<flow<Item, Source, shuffle_stage, map_stage<Maps>...>>
     : mixable<flow<Item, Source, map_stage<Maps>...>> {};
 
-/// True if all flows are shards, or mixes of shards, and have no maps. Their items are records.
+/// True if each flow is shards or a mix of shards, and no flow has maps. The items are then records.
 template <class... Flows>
 constexpr bool mixes_records = (mix_part<Flows>::good && ...) && (mixable<Flows>::maps + ...) == 0;
 
-/// True if all flows are shards, or mixes of shards, and at least one is a mix.
+/// True if each flow is shards or a mix of shards, and at least one is a mix.
 template <class... Flows>
 constexpr bool contains_mixes = (mix_part<Flows>::good && ...) && (mix_part<Flows>::is_mix || ...);
 
@@ -157,8 +158,8 @@ void add_options(const stage_list<Maps...>& maps, map_options& o) {
   });
 }
 
-/// Returns a flow that consists of the source and one map stage. This stage applies to each item the maps of its
-/// source.
+/// Returns a flow that consists of the source and one map stage. The map stage applies to each item the maps of the
+/// item's source.
 template <class Source, class First, class... Rest>
 auto mixed_flow(Source source, std::uint64_t seed, First& first, Rest&... rest) {
   using item = typename First::item;
@@ -284,7 +285,7 @@ auto mix(const mix_options& options, std::vector<weighted<Flow>> of) {
 // The overloads below report errors at compile time.
 
 // clang-format off
-/// Reports a vector of sources with stages other than a shuffle and maps.
+/// Reports a vector whose sources have stages other than a shuffle and maps, or contain a join().
 template <class Flow>
   requires detail::mixed_with<detail::mix_mistake::not_mixable, Flow>
 __attribute__((unavailable("millrace: a source of mix() may have only a shuffle, followed by maps, and must not be a "
@@ -294,14 +295,14 @@ detail::broken_flow mix(const mix_options&, const std::vector<weighted<Flow>>&) 
 }
 // clang-format on
 
-/// For a vector of sources whose mistake was already reported.
+/// Avoids a second error for a vector of flows whose mistake was already reported.
 template <class Flow>
   requires detail::mixed_with<detail::mix_mistake::reported, Flow>
 detail::broken_flow mix(const mix_options&, const std::vector<weighted<Flow>>&) {
   return {};
 }
 
-/// For flows whose mistake was already reported.
+/// Avoids a second error if the mistake of a flow was already reported.
 template <class... Flows>
   requires detail::mixed_with<detail::mix_mistake::reported, Flows...>
 detail::broken_flow mix(const mix_options&, weighted<Flows>...) {

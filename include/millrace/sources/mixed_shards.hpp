@@ -8,8 +8,8 @@
 //   leaves.first[1];                           // number of the first source of `drawings`
 //
 // If a source belongs to an inner mix, its weight is its share of the inner mix, multiplied by the weight of the inner
-// mix. Both mixes have the same on_exhausted. Errors: the errors of the sources; setup_error for an inner mix with
-// another on_exhausted. Threads: as for shards().
+// mix. The inner mix must have the same on_exhausted as the outer mix. Errors: the errors of the sources; setup_error
+// for an inner mix with another on_exhausted. Threads: as for shards().
 #pragma once
 
 #include <millrace/io/file/file_list.hpp>
@@ -34,15 +34,16 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// Throws setup_error for a source with an option that requires an index. Called if not all sources have an index.
+/// Throws setup_error if an option of the source requires an index. Called if at least one source of the mix has no
+/// index.
 template <class Source>
 void check_streams(const Source& source) {
   if constexpr (requires { source.needs_index(); })
     if (source.needs_index())
-      throw setup_error(
-          "the sources of the mix are streamed, because not all have an index, but an option of shards() needs one: "
-          ".index = required, .only, .without, .where or .repeats",
-          "Mix only plain tar shards, or omit that option");
+      throw setup_error("the sources of the mix are streamed, because not all have an index, but shards() has an "
+                        "option that needs an index: "
+                        ".index = required, .only, .without, .where or .repeats",
+                        "Mix only plain tar shards, or omit that option");
 }
 
 /// The source of a mix that consists only of shards(). The shards are streamed unless all of them have an index.
@@ -158,7 +159,7 @@ struct mix_leaves {
       const mix_rule& inner = part.flow.source.rule();
       if (inner.on_exhausted != rule.on_exhausted)
         throw setup_error("mix_options::on_exhausted differs between an outer mix and its inner mix",
-                          "Set the same behavior for both; it applies to the sources of both together");
+                          "Set the same value for both mixes, because it applies to all their sources together");
       std::vector<source_weight> weights;
       for (const mix_source_spec& s : inner.sources) weights.push_back(s.weight);
       for (std::size_t i = 0; i < weights.size(); ++i) {
@@ -195,7 +196,8 @@ struct part_maps {
   }
 };
 
-/// Applies to each item the maps of its argument of mix(). `Parts` is a tuple or a vector of part_maps.
+/// Applies maps to each item: the maps of the mix() argument that contains the source of the item. `Parts` is a tuple
+/// or a vector of part_maps.
 template <class Item, class Parts>
 struct nested_prepare {
   Parts parts;

@@ -25,10 +25,11 @@
 // is an error of the session's constructor, unless the session has on_damage. Without an index, all complete samples
 // before the damage are delivered first. Both errors contain the shard, the offset and the last good key. If a payload
 // has changed since it was indexed, its batch fails.
-// If a shard has no end marker, but ends after a complete member, it counts as complete. Such a shard is an error only
-// if its sidecar file states a larger number of samples. A notice reports the first shard without an end marker.
-// Threads: one I/O thread reads each shard. Several shards are read at the same time. Copies of a flow share the
-// indexes.
+// If a shard has no end marker, but ends after a complete member, it counts as complete. Such a shard is an error in
+// two cases: `.strict` is set, or the sidecar file of the shard states a larger number of samples. A notice reports the
+// first shard without an end marker.
+// Threads: several I/O threads read shards at the same time. Without an index, only one thread at a time reads a shard.
+// Copies of a flow share the indexes.
 #pragma once
 
 #include <millrace/base/version.hpp>
@@ -72,13 +73,14 @@ struct shards_options {
   required_fields having{};
   shard_limits limits{};   ///< limits on the content of a shard
   bool strict = false;     ///< whether a missing end marker is an error; otherwise a notice reports the first one
-  /// The storage of the shards, their indexes and their counts. Existing indexes in the storage are used. To build
-  /// missing indexes, the session reads the shards. New indexes are saved only in index_folder.
+  /// The storage of the shards, their indexes, and the sidecar files that state their numbers of samples. Existing
+  /// indexes in the storage are used. To build missing indexes, the session reads the shards. New indexes are saved
+  /// only in index_folder.
   millrace::storage storage{};
   std::string index_folder{};   ///< folder of the index files; by default each index is stored next to its shard
-  /// A file in the storage that describes all shards (examples/inspect --set-index). With this file, the session does
-  /// not open each shard at its start. By default, if the file set.millrace-index exists next to the shards of a
-  /// storage, it is used.
+  /// A file in the storage that describes all shards (examples/inspect --set-index). With this file, the session starts
+  /// without opening each shard. By default, the session uses the file set.millrace-index next to remote shards, if it
+  /// exists. Local shards have no default file.
   std::string set_index{};
   /// Receives the progress of a long listing, and a warning if indexes cannot be saved. By default, these notices are
   /// printed to stderr.

@@ -5,17 +5,18 @@
 //   mr::detail::token_data::access reader(*data, samples);          // belongs to one thread
 //   for (const auto& w : samples) use(reader.read(w.sample));
 //
-// The constructor reads the front of each file to determine the number of its windows. The constructor needs no index
-// files. The order that expect() receives determines the reads:
-// - If windows are in the order of the files, a reader reads pieces of 256 KiB.
+// The constructor counts the windows of each file. For this, it reads the front of the file, or Megatron's .idx file.
+// It needs no index files of Millrace. The order that expect() receives determines the reads:
+// - If windows are close together and in the order of the files, a reader reads pieces of 256 KiB.
 // - If a shuffle has a window that fits into the allowed memory, a reader reads blocks. The blocks are cached until the
 //   neighboring windows are read.
 // - If windows are in any other order, a reader reads each window separately. The reader announces all windows to the
 //   storage at once, so that the storage can read several windows at the same time.
 //
 // At most 128 files stay open between reads.
-// Errors: setup_error if no file has a window; the errors of read_token_windows(); io_error for a file whose size has
-// changed since the start. Threads: any number of `access` objects may be used at the same time, each by one thread.
+// Errors: setup_error if no file has a window; the errors of read_token_windows(); io_error for a file whose size
+// differs from the size that the constructor read. Threads: any number of `access` objects may be used at the same
+// time, each by one thread.
 #pragma once
 
 #include <millrace/base/random.hpp>
@@ -43,7 +44,7 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 //
 // If the limit is exceeded, the least recently requested block is evicted. Errors: the errors of the reading function.
 // Threads: thread-safe. If several threads request the same block, one thread reads it, and the others wait. Lifetime:
-// a block exists as long as a pointer to it exists.
+// an evicted block remains valid until the last pointer to it is destroyed.
 
 /// Blocks of bytes by file and number.
 class token_blocks {
@@ -133,10 +134,10 @@ class token_data {
   /// Returns the number of windows of each file.
   const std::vector<std::uint64_t>& counts() const noexcept { return counts_; }
   std::uint64_t id_of(const located_sample& s) const noexcept { return s.id(); }
-  /// Returns 0, because all windows are used.
+  /// Returns the digest of the choice of samples: 0, because all windows are used.
   std::uint64_t choice() const noexcept { return 0; }
   const std::string& choice_text() const noexcept { return no_choice_; }
-  /// Returns the bytes of all windows.
+  /// Returns the total size of all windows, in bytes.
   std::uint64_t size_bytes() const noexcept { return window_bytes_; }
   /// Returns a digest of names, sizes, types and windows.
   std::uint64_t fingerprint() const noexcept { return fingerprint_; }
@@ -205,7 +206,7 @@ class token_data::access {
 
   token_data* data_;
   std::vector<std::unique_ptr<open_file>> open_;   // the open files
-  std::size_t last_file_ = 0;                      // file and end offset of the previous window
+  std::size_t last_file_ = 0;                      // file and end offset of the last window to read
   std::uint64_t end_bytes_ = 0;
   bool is_sparse_ = false;   // whether the windows are far apart
   token_blocks::name block_name_{};

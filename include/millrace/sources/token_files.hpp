@@ -4,19 +4,19 @@
 //             | mr::shuffle({.window = 65536})                    // items: mr::packed, which contain only ids
 //             | mr::batch<&mr::packed::ids>({.size = 32});
 //
-// A file is a flat array of little-endian integers, a .npy file of integers, or a file of llm.c. The extension of a
-// flat file, .u8 to .u64 or .i8 to .i64, determines the type of the tokens. Other flat files contain u16, unless
-// token_bytes is set. header_bytes skips the header of any other format. Window i of a file begins at token i * stride.
-// The tokens after the last complete window of a file are counted, but not delivered. With keep_short, these tokens are
-// delivered as a shorter item, for example for pack().
-// With `documents`, the items are the documents of Megatron's .bin files. The .idx file next to each .bin file lists
-// the documents. Documents have different lengths, so the flow needs pack() or a ragged column:
+// A file is a flat array of little-endian integers, a .npy file of integers, or a token file of the program llm.c. The
+// extension of a flat file, .u8 to .u64 or .i8 to .i64, determines the type of the tokens. Other flat files contain
+// u16, unless token_bytes is set. For a flat file with another header, set header_bytes to the size of this header.
+// Window i of a file begins at token i * stride. The tokens after the last complete window of a file are counted, but
+// not delivered. With keep_short, these tokens are delivered as a shorter item, for example for pack(). With
+// `documents`, the items are the documents of Megatron's .bin files. The .idx file next to each .bin file lists the
+// documents. Documents have different lengths, so the flow needs pack() or a ragged column:
 //
 //   auto rows = mr::token_files("corpus_text_document.bin", {.seed = 1, .documents = true})
 //             | mr::shuffle({.window = 65536}) | mr::pack({.length = 2049, .separator = 50256});
 //
 // At the start, the sizes and headers of the files determine the number of windows. Therefore the order is exact, as
-// for shards() with an index. Each pass delivers each window once over all ranks. The number of ranks may be any
+// for shards() with an index. In each pass, all ranks together deliver each window once. The number of ranks may be any
 // divisor of the global batch. A resumed run reads no window again. If the flow has pack, expand, filter, take, bucket,
 // or a shuffle that does not follow token_files() directly, the windows are streamed instead.
 // Errors:
@@ -28,7 +28,7 @@
 // - data_error for an id that is negative or not in the vocabulary
 // - io_error for a file that is truncated while it is read
 //
-// Threads: as for lines().
+// Threads: several I/O threads read at the same time. If the windows are streamed, one thread reads each file.
 #pragma once
 
 #include <millrace/base/version.hpp>
@@ -121,7 +121,7 @@ class token_files_source {
 
   file_list files_;
   token_files_options options_;
-  std::shared_ptr<cached_documents> cached_ = std::make_shared<cached_documents>();   // shared by copies
+  std::shared_ptr<cached_documents> cached_ = std::make_shared<cached_documents>();   // the source's copies share it
 };
 
 bool is_token_name(std::string_view name) noexcept;
@@ -141,7 +141,7 @@ auto token_files(const Names& names, const token_files_options& options = {}) {
 }
 
 // clang-format off
-/// Overload for a second argument that is not an options object. The compiler shows its error message.
+/// Overload for a second argument that is not an options object. The compiler shows the message of the attribute.
 template <class Names, class Other>
   requires(!std::is_convertible_v<const Other&, token_files_options>)
 __attribute__((unavailable("millrace: the second argument of token_files() is its options. Name the option, such as "

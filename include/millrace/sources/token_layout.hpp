@@ -3,16 +3,16 @@
 //   const auto layout = mr::detail::layout_of_tokens({.name = name, .front = front, .file_bytes = size}, options);
 //   layout.tokens;   layout.first_byte;   layout.type.bytes;
 //
-// A .npy file contains u8, u16, u32, u64 or a signed type. The array has one dimension, or two dimensions; the rows of
-// a two-dimensional array are concatenated.
-// A file of llm.c has a header of 1,024 bytes and the magic number 20240520 (u16) or 20240801 (u32).
+// A .npy file contains signed or unsigned integers of 1, 2, 4 or 8 bytes. The array has one dimension, or two
+// dimensions; the rows of a two-dimensional array are concatenated. A file of llm.c has a header of 1,024 bytes and the
+// magic number 20240520 (u16) or 20240801 (u32).
 // Any other file is flat: an array of little-endian numbers. If `header_bytes` is set, the array begins after that
 // number of bytes.
-// Errors: data_error for the following files. With `header_bytes`, files are not checked.
+// Errors: data_error for the following files. If `header_bytes` is set, only the size of the file is checked.
 // - a file of another kind, such as a compressed file, an archive, a table or a text
 // - a .npy file of another type or shape
 // - a file whose size does not match the layout
-// - a file in which nearly every second number is zero, because its tokens are probably wider than its name indicates
+// - a file whose tokens are probably wider than its name indicates, because every second number is zero or very small
 // Threads: pure functions; any thread.
 #pragma once
 
@@ -61,8 +61,8 @@ token_layout layout_of_tokens(const token_file_head& file, const token_layout_op
 /// Returns the type for the extension .u8 to .u64 or .i8 to .i64, and u16 for all other names.
 token_type token_type_by_name(std::string_view name) noexcept;
 
-/// Decodes ids.size() stored tokens into `ids`. Returns ids.size(), or the index of the first token that is negative or
-/// greater than `max_id`.
+/// Decodes ids.size() stored tokens into `ids`. Returns the index of the first token that is negative or greater than
+/// `max_id`. If all tokens are valid, returns ids.size().
 std::size_t decode_tokens(const std::byte* stored, token_type type, std::uint32_t max_id,
                           std::span<std::uint32_t> ids) noexcept;
 /// Returns a stored token as text, for messages.

@@ -44,7 +44,8 @@ struct megatron_index {
 /// Returns the name of the .idx file that belongs to a .bin file, or "" if `bin_name` does not end in .bin.
 std::string megatron_index_name(std::string_view bin_name);
 
-/// Returns the token type in the .idx file, or nothing if the file is missing or has another format.
+/// Returns the token type that the .idx file states. Returns nothing if the file is missing, has another format, or
+/// states a type that is not supported.
 std::optional<token_type> megatron_token_type(const storage& at, std::string_view bin_name);
 
 /// Returns the documents of a .bin file, or nothing if no .idx file exists. `bin_bytes` is the size of the .bin file.
@@ -76,11 +77,11 @@ class token_windows {
     return {layout_.first_byte + first * layout_.type.bytes,
             std::min<std::uint64_t>(rule_.length, left) * layout_.type.bytes};
   }
-  /// Returns the size of all windows in bytes.
+  /// Returns the total size of the windows in bytes. A short window counts as a complete window.
   std::uint64_t window_bytes() const noexcept {
     return documents_ ? layout_.tokens * layout_.type.bytes : count_ * rule_.length * layout_.type.bytes;
   }
-  /// Returns the number of bytes from the first window to the end of the last window.
+  /// Returns the total size of the windows in bytes, including the gaps between them.
   std::uint64_t spanned_bytes() const noexcept {
     return documents_ ? window_bytes() : count_ * std::max(rule_.stride, rule_.length) * layout_.type.bytes;
   }
@@ -88,7 +89,7 @@ class token_windows {
   bool is_sparse() const noexcept { return !documents_ && rule_.stride > 2 * rule_.length; }
   /// Returns the number of documents without tokens, which are not windows.
   std::uint64_t empty_documents() const noexcept { return documents_ ? documents_->empty_documents : 0; }
-  /// Counts the tokens and documents that are not in any window.
+  /// Adds two counts: documents without tokens, and tokens after the last window.
   void report(event_counts& counts) const noexcept {
     if (empty_documents() > 0) counts.count("documents without tokens", empty_documents());
     if (left_over() > 0) counts.count("tokens after the last complete window of a file", left_over());
@@ -130,9 +131,10 @@ struct opened_tokens {
   const std::string& name;
   byte_source& file;
 };
-/// Returns the windows of a file. Reads the front of the file. If a .bin file has an .idx file of Megatron, also reads
-/// the token type and the documents from the .idx file. Throws the errors of layout_of_tokens() and
-/// read_megatron_index(). Throws setup_error if documents are requested, but the .idx file does not exist.
+/// Returns the windows of a file. With `documents`, reads only Megatron's .idx file. Otherwise, reads the header of the
+/// file. If neither the header nor the options state the token type, reads the type from the .idx file, if it exists.
+/// Throws the errors of layout_of_tokens() and read_megatron_index(). Throws setup_error if documents are requested,
+/// but the .idx file does not exist.
 token_windows read_token_windows(const opened_tokens& opened, const token_layout_options& options,
                                  const window_rule& rule);
 

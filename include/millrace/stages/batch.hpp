@@ -10,7 +10,8 @@
 // Evaluation: if pad_last is true, masked rows fill the last batch of an epoch. Every batch has `size` rows on every
 // rank, and each sample occurs exactly once over all ranks. b.valid() is 1 for rows with a sample. Masked rows are the
 // last rows of the batch. Masked rows contain zeros (length 0 in a ragged column) and have an empty key.
-// prefetch sets the maximum number of batches on the host that are ready or in preparation. The default is 2 to 16.
+// prefetch sets the maximum number of batches on the host that are ready or in preparation. The default is 2 to 4, or
+// up to 16 if the batches are small.
 #pragma once
 
 #include <millrace/base/version.hpp>
@@ -26,7 +27,7 @@ struct batch_options {
   std::size_t size = 32;      ///< rows in a batch
   bool drop_last = true;      ///< whether a short last batch of an epoch is dropped without being decoded
   bool pad_last = false;      ///< whether masked rows fill up the short last batch; if true, drop_last has no effect
-  bool allow_empty = false;   ///< whether a rank without rows of a short batch is allowed; otherwise setup_error
+  bool allow_empty = false;   ///< whether a rank may get no rows of a short batch; if false, this is a setup_error
   bool keys = false;          ///< whether b.keys() contains the key of each row's sample
 };
 
@@ -154,7 +155,7 @@ detail::broken_stage batch(detail::diagnose::batch_by_another_name);
 
 /// Options of prefetch().
 struct prefetch_options {
-  std::optional<std::size_t> batches{};   ///< maximum on the host; by default 2 to 4, or up to 16 small batches
+  std::optional<std::size_t> batches{};   ///< maximum on the host; by default 2 to 4, or up to 16 if batches are small
 };
 
 namespace detail {

@@ -5,22 +5,22 @@
 //             | mr::batch<&example::words, &example::label>({.size = 256});        // 256, 64 or 16 rows
 //
 // The column is ragged, or an integer that contains the length. A sample goes into the first bucket whose boundary is
-// at least its length. A batch from the bucket with boundary n has tokens / n rows, but at most the `size` of batch().
-// A full bucket becomes the next batch; b.size() is its number of rows. Without `tokens`, every batch has `size` rows,
-// and an integer column may contain any category from 0 to the last boundary:
+// at least the length of the sample. A batch from the bucket with boundary n has tokens / n rows, but at most the
+// `size` of batch(). A full bucket becomes the next batch; b.size() is its number of rows. Without `tokens`, every full
+// batch has `size` rows. In that case, the column may also contain a category, which is an integer from 0 to the last
+// boundary:
 //
 //   mr::bucket<&example::kind>({.boundaries = {1, 2}})     // 1: upright images, 2: wide ones; ragged_picture.hpp
 //
-// The buckets are flushed at the end of a pass and every `flush_every` samples. A flush moves the remaining samples of
-// each bucket into the next longer bucket, so that at most one batch is short. Every sample is delivered exactly once;
-// no sample is dropped, even with drop_last.
+// The buckets are flushed at the end of a pass and every `flush_every` samples. A flush delivers all samples in the
+// buckets. Samples that do not fill a batch of their bucket move to the next longer bucket. Therefore each flush
+// creates at most one short batch. Every sample is delivered exactly once; no sample is dropped, even with drop_last.
 // The order is the same for any number of threads. A resumed run starts reading at the point where the buckets were
-// last empty.
-// With several ranks, set session_options::epoch_batches, so that each rank has the same number of batches. Each rank
-// fills its buckets with its own samples, so rows and lengths differ between ranks. To compute a mean over all ranks,
-// divide by the sum of b.size() over all ranks.
-// Memory: the buckets store fewer samples than one full batch of each bucket.
-// If a sample fails, the samples in the buckets are not delivered. A resumed run reads these samples again.
+// last empty. With several ranks, set session_options::epoch_batches, so that each rank has the same number of batches.
+// Each rank fills its buckets with its own samples, so rows and lengths differ between ranks. To compute a mean over
+// all ranks, divide by the sum of b.size() over all ranks.
+// Memory: each bucket stores less than one full batch of samples. If a sample fails, the samples in the buckets are not
+// delivered. A resumed run reads these samples again.
 // Errors: setup_error for invalid options, and for buckets that exceed the memory budget; data_error for a length above
 // the last boundary. Threads: runs on its own thread.
 #pragma once
@@ -83,9 +83,10 @@ class bucketing {
     bucket& into = bucket_of(length_of(*s.item));
     held_bytes_ += held_bytes_of(*s.item);
     if (held_bytes_ > max_bytes_)
-      throw setup_error("the buckets exceed their budget: got " + std::to_string(held_bytes_) +
-                            " bytes, expected at most " + std::to_string(max_bytes_) + " bytes",
-                        "Choose fewer boundaries, fewer tokens, or a larger session_options::memory_bytes");
+      throw setup_error(
+          "the buckets exceed their memory budget: got " + std::to_string(held_bytes_) + " bytes, expected at most " +
+              std::to_string(max_bytes_) + " bytes",
+          "Set fewer boundaries, a smaller bucket_options::tokens, or a larger session_options::memory_bytes");
     into.samples.push_back(std::move(s));
     if (into.samples.size() == into.rows) emit_batch(into.samples, into.rows, out);
   }
@@ -106,7 +107,7 @@ class bucketing {
     for (bucket& b : buckets_)
       if (length <= b.boundary) return b;
     throw data_error(named_column<Column>() + " has length " + std::to_string(length) +
-                         ", more than the last boundary of bucket(), " + std::to_string(buckets_.back().boundary),
+                         ", but the last boundary of bucket() is " + std::to_string(buckets_.back().boundary),
                      "Add a boundary, or truncate longer rows with ragged_options");
   }
 
@@ -133,7 +134,7 @@ class bucketing {
   std::vector<bucket> buckets_;
   std::uint64_t flush_every_;
   std::size_t max_bytes_, held_bytes_ = 0;
-  std::uint64_t since_flush_ = 0;                                          // samples in all buckets together
+  std::uint64_t since_flush_ = 0;                                          // samples pushed since the last flush
   std::uint64_t first_ordinal_ = 0, first_epoch_ = 0, last_ordinal_ = 0;   // of the samples since the flush
 };
 

@@ -8,8 +8,8 @@
 // Outputs always keep the order of their inputs. The number of items in an epoch is not known in advance.
 // Threads: a stage with a const push() and no finish() runs on all workers. Any other stage runs on its own thread, in
 // order.
-// Errors: push() may throw. If push() emits more items than max_outputs() returns or the option allows, the session
-// throws setup_error.
+// Errors: push() may throw. If push() emits more items than the bound, the session throws setup_error. The bound is the
+// option, or else the result of max_outputs().
 #pragma once
 
 #include <millrace/base/error.hpp>
@@ -22,7 +22,8 @@ namespace millrace { inline namespace MILLRACE_ABI {
 namespace detail {
 
 /// A stage whose state between two inputs can be restored from one number, which `fill_level()` returns. After
-/// `restore_fill_level()`, only the first output may differ.
+/// `restore_fill_level()`, the first output may differ from the output of an uninterrupted run. All later outputs are
+/// equal.
 template <class C>
 concept has_fill_level = requires(C& c, const C& same, std::uint64_t number) {
   { same.fill_level() } -> std::same_as<std::uint64_t>;

@@ -7,11 +7,11 @@
 //
 // The callable receives the item. The callable may have two more parameters, in this order: the sample's random stream
 // (mr::rng&) and the worker's scratch memory (mr::scratch&).
-// Errors: if the callable throws, next() throws this exception in place of the sample's batch, with shard, key and
-// position.
+// Errors: if the callable throws, next() throws the error in place of the sample's batch. The error contains shard, key
+// and position.
 // Threads: several threads call the callable concurrently, so it must be callable through a const reference. Set
-// `.blocking` for a callable that waits for a network or a lock. Separate threads run such a callable, and the workers
-// never wait.
+// `.blocking` for a callable that waits for a network or a lock. Separate threads run such a callable, so that the
+// workers do not wait for it.
 // Lifetime: the callable is moved, never copied. A flow with a move-only callable must be moved into the session.
 #pragma once
 

@@ -1,5 +1,5 @@
-// mix_rows: mixes the rows of a batch in pairs, by mixup or cutmix. The stages mixup and cutmix use only one of these
-// methods.
+// mix_rows: mixes the rows of a batch in pairs, by mixup or cutmix. The stage mixup() uses only mixup, and the stage
+// cutmix() uses only cutmix.
 //
 //   auto flow = mr::shards("train-{000..146}.tar") | mr::map(prepare)
 //             | mr::batch<&example::pixels, &example::label>({.size = 256})
@@ -26,9 +26,9 @@
 // Ranks: the resume point contains the stride. A resumed run uses this stride unless `.stride` is set. If the number of
 // ranks divides the stride, the rows do not depend on the number of ranks. Otherwise, the session throws setup_error.
 //
-// Mixing: if both rows of a pair are rendered, the worker that rendered the later row mixes both rows, by the formulas
-// of item/column/row_mix.hpp. With `.deferred`, the worker does not mix rows. Call mr::mix_rows(pixels, b.row_mixes())
-// to mix them on the host (device/mix_rows.hpp), or on a GPU with bit-identical results (device/mix_rows.cuh).
+// Mixing: two workers may render the rows of a pair. The worker that finishes last mixes both rows, by the formulas of
+// item/column/row_mix.hpp. With `.deferred`, the worker does not mix rows. Call mr::mix_rows(pixels, b.row_mixes()) to
+// mix them on the host (device/mix_rows.hpp), or on a GPU with bit-identical results (device/mix_rows.cuh).
 // Errors: setup_error for options out of range, and for cutmix of rows without a height and a width. setup_error for a
 // stride that is not a multiple of the number of ranks.
 #pragma once
@@ -48,12 +48,12 @@ namespace millrace { inline namespace MILLRACE_ABI {
 
 /// Options of mix_rows().
 struct mix_rows_options {
-  double mixup_alpha = 0;            ///< lambda is distributed as Beta(alpha, alpha); 1/1024 to 1024, or 0 for no mixup
-  double cutmix_alpha = 0;           ///< lambda is Beta(alpha, alpha) before the box is clipped; 0 for no cutmix
+  double mixup_alpha = 0;            ///< alpha of lambda's Beta(alpha, alpha), 1/1024 to 1024; 0 for no mixup
+  double cutmix_alpha = 0;           ///< the same for cutmix, for lambda before the box is clipped
   double switch_probability = 0.5;   ///< probability of cutmix, if both alphas are set
   double probability = 1;            ///< probability that a pair is mixed
   /// Minimum and maximum side of the cutmix box, as fractions of the image's sides, as in timm. By default, alpha
-  /// determines the sides.
+  /// determines the sides. If cutmix_minmax is set, cutmix is used even if cutmix_alpha is 0.
   std::array<double, 2> cutmix_minmax{};
   std::optional<std::size_t> stride{};        ///< distance of a pair's rows in the global batch; default: world size
   std::optional<std::uint64_t> off_epoch{};   ///< from this epoch on, rows are not mixed
@@ -92,7 +92,7 @@ struct mixed_batched {
   using batch_mark = void;
 };
 
-/// The item type after mix_rows, and the compile-time mistake if mix_rows cannot follow this item type.
+/// Defines the item type after mix_rows, and the compile-time mistake if mix_rows cannot process items of type `Item`.
 template <auto Pixels, auto Label, class Item>
 struct mixed_rows_item {
   using type = Item;

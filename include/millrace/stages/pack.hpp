@@ -24,10 +24,10 @@
 // not fit. pack_best_fit() puts each item into the open list that has the least sufficient space.
 // The order of the rows does not depend on the number of threads.
 // Resume: if pack() builds rows of tokens, and only map() and batch() follow, a resumed run starts at the document that
-// contains the end of the last delivered row. In all other cases, a resumed run on one rank reads the current pass
-// again from its beginning. On several ranks, a resumed run reads all data again from the start of the run.
-// On several ranks, each rank packs the documents of the shards that it reads. A row may continue from one pass into
-// the next pass, without padding. The resume point of a rank is valid only for this rank and the same number of ranks.
+// contains the end of the last delivered row. In all other cases, a resumed run reads data again: on one rank from the
+// beginning of the current pass, on several ranks from the beginning of the run. On several ranks, each rank packs the
+// documents of the shards that it reads. A row may continue from one pass into the next pass, without padding. The
+// resume point of a rank is valid only for this rank and the same number of ranks.
 // Errors: setup_error for a length or max_cost of 0. setup_error for a resume point of a run with another length,
 // max_cost or open_rows. data_error for an item that costs more than max_cost.
 // Threads: runs on its own thread.
@@ -122,8 +122,9 @@ class partial_row {
 
 const pack_options& checked(const pack_options& o);
 
-/// Puts documents one after the other. Between two documents, the state of the object is the number of tokens in the
-/// current row. To resume, this number is enough: the interrupted run has already delivered the row with these tokens.
+/// Puts documents one after the other. A run resumes at the beginning of a document, and restores only the number of
+/// tokens in the row at this point. The values of these tokens are not needed, because the interrupted run has already
+/// delivered this row.
 class packing {
  public:
   using output = packed;
@@ -158,8 +159,9 @@ class packing {
   /// delivered this row.
   void restore_fill_level(std::uint64_t tokens) {
     if (tokens >= options_->length)
-      throw data_error("the resume point has " + std::to_string(tokens) + " tokens in a row of " +
-                           std::to_string(options_->length) + ", expected fewer tokens than pack_options::length",
+      throw data_error("the resume point has " + std::to_string(tokens) +
+                           " tokens in an incomplete row: got a pack_options::length of " +
+                           std::to_string(options_->length) + ", expected a larger one",
                        "Resume with the pack_options::length of the run that wrote the resume point");
     row_.reset();
     if (tokens > 0) row_.emplace(*options_).add(std::vector<std::uint32_t>(static_cast<std::size_t>(tokens)), false);

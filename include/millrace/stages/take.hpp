@@ -1,14 +1,14 @@
 // take: keeps the first `count` items of each pass through the source.
 //
 //   auto head = mr::lines("huge.txt.gz") | mr::take(1'000);                             // reads no further
-//   auto some = mr::shards("train-{00..99}.tar") | mr::shuffle() | mr::take(10'000);    // other samples in each epoch
+//   auto some = mr::shards("train-{00..99}.tar") | mr::shuffle() | mr::take(10'000);  // other samples in each epoch
 //   auto long_ones = mr::lines("huge.txt.gz") | mr::filter(is_long) | mr::take(500);    // the first 500 long ones
 //
 // Directly after a source, or after the source's shuffle, the stage ends the pass after `count` items. Therefore damage
 // in later items has no effect. In any other position, the rest of the pass is read and dropped, and a resumed run
 // reads the pass again from the beginning.
-// Errors: setup_error for a count of 0, and for a source that always uses an index. setup_error for several ranks,
-// because each rank counts its own passes.
+// Errors: setup_error for a count of 0, for several ranks, and for a source that cannot be streamed, such as files().
+// Several ranks are an error because each rank counts its own passes.
 #pragma once
 
 #include <millrace/base/error.hpp>

@@ -5,10 +5,11 @@
 //   auto on_gpu = batches | mr::to_device({.device = gpu, .stream = my_stream, .slots = 3});
 //
 // `stream` is the stream that the training step uses. The stream waits for the copy of a batch. The slot (the memory of
-// a batch) is reused after the stream has completed its work on the batch. No thread waits for the stream. With CUDA's
-// legacy default stream, Millrace measures times only by the host's clock, because an event in that stream waits for
-// all blocking streams of the process. `slots` limits the batches in device memory: copies in progress and batches in
-// use. The host device has no separate slots; it uses the host slots.
+// a batch) is reused after the stream has completed its work on the batch. No thread waits for the stream. Millrace
+// uses events to measure how long the stream has no batch. For CUDA's legacy default stream, it measures only the
+// trainer's wait in next(), because an event in that stream waits for all blocking streams of the process. `slots`
+// limits the batches in device memory: copies in progress and batches in use. The host device has no separate slots; it
+// uses the host slots.
 // Lifetime: the stream must live until the last batch is released. cudaStreamPerThread names a different stream on each
 // thread. Therefore cudaStreamPerThread works only if each batch is released on the thread that received the batch.
 #pragma once
@@ -24,7 +25,8 @@ struct to_device_options {
   millrace::device device = best_device();
   stream_view stream{};    ///< stream of the training step; default: the device's legacy default stream
   std::size_t slots = 3;   ///< maximum number of batches in device memory
-  /// If true, batch n is in slot n % session::slots(), always at the same address, as a captured CUDA graph requires.
+  /// If true, batch n is in slot n % session::slots(). Then a CUDA graph that was captured for a slot can run for each
+  /// later batch of that slot.
   bool fixed_slots = false;
 };
 

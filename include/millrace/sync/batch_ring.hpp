@@ -5,10 +5,10 @@
 //
 //   mr::detail::batch_ring ring;
 //   ring.start({.rows = 256, .memory = pieces});
-//   ring.open_free();                   // assigns FREE slots to the next batches; returns the number of open batches
+//   ring.open_free();                   // assigns FREE slots to batches; returns the number of batches opened so far
 //   ring.data(batch);                   // workers write rows here ...
 //   if (ring.rows_done(batch, 2)) ring.set_ready(batch);   // ... and report them; READY after the last row
-//   const auto got = ring.take(batch);  // trainer or stager: in order of batches; bell() rings when a retry is useful
+//   const auto got = ring.take(batch);  // trainer or stager, in ascending order; if not_yet, retry when bell() rings
 //   if (got.what == mr::detail::batch_ring::outcome::ready) ring.free(got.batch.slot);   // any thread, in any order
 //
 // A slot is assigned to a batch when the batch opens. Slots may be freed in any order. If `fixed` is true, batch n
@@ -94,7 +94,7 @@ class batch_ring {
   std::vector<damaged_row>& damaged(std::uint64_t batch);
 
   /// Reports `n` finished rows. Returns true if these were the last rows of the batch. If true is returned, the caller
-  /// must close the batch and call set_ready().
+  /// must close the batch (work/batch/batch_rows.hpp) and call set_ready().
   bool rows_done(std::uint64_t batch, std::size_t n) noexcept {
     return at(batch).to_come.fetch_sub(n, std::memory_order_acq_rel) == n;
   }

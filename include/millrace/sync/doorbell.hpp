@@ -12,7 +12,7 @@
 #include <millrace/base/version.hpp>
 
 #include <atomic>
-#include <condition_variable>   // also for std::chrono's durations, because <chrono> costs more compile time
+#include <condition_variable>   // also declares std::chrono::nanoseconds; <chrono> would cost more compile time
 #include <cstdint>
 #include <mutex>
 

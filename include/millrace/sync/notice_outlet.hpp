@@ -39,7 +39,7 @@ class notice_outlet {
   }
   /// Returns whether the notices are printed to stderr.
   bool prints() const noexcept { return !to_; }
-  /// Returns whether purely informational notices have an effect.
+  /// Returns false if the notice function is mr::quiet, which drops most informational notices. Otherwise returns true.
   bool informs() const noexcept { return to_.informs(); }
 
  private:

@@ -10,8 +10,8 @@
 //   ring.use(ticket)->keep_origin();                             // without a move; the item is destroyed afterwards
 //
 // A ticket is the number of an item, from 0. The caller must ensure that put() of a ticket happens before take() of the
-// ticket. The ring ensures that take() happens before the put() that reuses the entry. put() and take() do not wait and
-// do not allocate. The capacity of the ring is a power of two.
+// ticket. If the producer calls can_accept() before put(), the ring ensures that take() happens before the put() that
+// reuses the entry. put() and take() do not wait and do not allocate. The capacity of the ring is a power of two.
 // Errors: a fifo throws std::bad_alloc, an item_ring nothing. Threads: a fifo is not synchronized; the caller must lock
 // it if several threads use it. An item_ring has one producer and any number of consumers.
 #pragma once
@@ -127,8 +127,8 @@ class item_ring {
   auto use(std::uint64_t ticket) noexcept { return used_item(entries_[at(ticket)].value, full_[at(ticket)]); }
 
  private:
-  // If the size of an item is a multiple of a cache line, the item begins at a line. Otherwise the item would be in one
-  // more line, and each line must move from one core to another.
+  // If the size of an item is a multiple of the size of a cache line, the item is aligned to a cache line. Without this
+  // alignment, it would occupy one more line. Each line of an item must move from one core to another.
   static constexpr std::size_t line_bytes = 64;
   struct alignas(sizeof(T) % line_bytes == 0 ? line_bytes : alignof(T)) entry {
     entry() noexcept {}
@@ -145,8 +145,8 @@ class item_ring {
     used_item& operator=(const used_item&) = delete;
     ~used_item() {
       std::destroy_at(&value_);
-      // A release store suffices: consumers change a sequentially consistent counter after this store, and a producer
-      // that waits for space reads that counter first.
+      // A release store is sufficient. After this store, a consumer changes a sequentially consistent counter. A
+      // producer that waits for space reads the counter before it calls can_accept().
       full_.store(false, std::memory_order_release);
     }
     T& operator*() const noexcept { return value_; }

@@ -3,13 +3,14 @@
 //   std::shared_ptr<mr::device_sums> make_sums();        // in a .cu: return mr::cuda_metric_sums();
 //   mr::metrics m({.every = 50, .device = make_sums()}); // in a .cpp
 //
-// The current stream is the stream of the last add. A hand-over copies the sums of all metrics at one point of the
-// current stream, and then resets the sums. The totals arrive on the host later, in the order of the hand-overs. The
-// number of pending hand-overs is limited. Only functions whose names begin with wait_ or read_ block.
+// An add is a call of add_values() or add_rows(). The current stream is the stream of the latest add. A hand-over is
+// work in the current stream: it copies the sums of all metrics, and then resets them. The totals arrive on the host
+// later, in the order of the hand-overs. The number of pending hand-overs is limited. Only wait_for_oldest(),
+// read_now() and the destructor wait for the device.
 // Errors: io_error from the device, setup_error for a call that is not allowed. Threads: not synchronized.
-// Lifetime: one object serves one mr::metrics. After an add, the stream of this add must live until finish() or
-// read_now() returns, a later add uses another stream, or the sums are destroyed. If a graph captures the add, finish()
-// and read_now() are not sufficient, because the graph may run again.
+// Lifetime: one object serves one mr::metrics. The stream of an add must exist until one of these events:
+// metrics::finish() or read_now() returns, a later add uses another stream, or the sums are destroyed. If a graph
+// captures the add, finish() and read_now() are not sufficient, because the graph may run again.
 #pragma once
 
 #include <millrace/base/error.hpp>
@@ -36,9 +37,9 @@ namespace millrace { inline namespace MILLRACE_ABI {
 /// Weighted sum, counts and errors of one metric.
 struct metric_totals {
   double sum = 0, weight = 0;   ///< sum of value x weight; sum of weights
-  std::uint64_t count = 0;      ///< number of samples or units, or duration in nanoseconds
+  std::uint64_t count = 0;      ///< for an accuracy: samples; for a count: units; for a share: nanoseconds
   std::uint64_t correct_1 = 0, correct_k = 0;
-  std::uint64_t nonfinite = 0;    ///< values excluded from `sum`, or rows of logits with a NaN
+  std::uint64_t nonfinite = 0;    ///< for a mean: values excluded from `sum`; for an accuracy: rows with a NaN
   std::uint64_t bad_labels = 0;   ///< rows that a device omitted because their label is not a class
 
   /// Adds value * weight to `sum`, and the weight to `weight`. If the product or the weight is not finite, only
@@ -110,7 +111,8 @@ class device_sums {
   virtual std::size_t add_metric() = 0;
   /// Queues a kernel that adds `values` to a metric.
   virtual void add_values(std::size_t metric, const device_values& values) = 0;
-  /// Queues a kernel that adds the ranks of the targets in `rows` to a metric.
+  /// Queues a kernel that adds two counts to a metric: rows whose correct class has the highest logit, and rows whose
+  /// correct class has one of the `top_k` highest logits.
   virtual void add_rows(std::size_t metric, const device_rows& rows) = 0;
 
   /// Begins a group of adds, which may be queued together at the end of the group. The views of these adds must stay
@@ -121,13 +123,13 @@ class device_sums {
   /// Ends the group, and discards its adds that have not been queued.
   virtual void discard_group() noexcept {}
 
-  /// Returns whether add_values() or add_rows() was called. hand_over() needs the stream of such a call.
+  /// Returns whether there was an add. Before the first add, hand_over() returns false and does nothing.
   virtual bool used() const noexcept = 0;
   /// Queues a hand-over. Returns false and does nothing if too many hand-overs are pending, or if the stream is being
   /// captured.
   virtual bool hand_over() = 0;
-  /// Returns the totals of the oldest hand-over, one per metric. Returns null while the totals are pending, and while
-  /// the stream is being captured.
+  /// Returns the totals of the oldest hand-over, one element per metric. Returns null if no hand-over is pending, if
+  /// the totals have not arrived yet, or if the stream is being captured.
   virtual const metric_totals* oldest() = 0;
   /// Blocks until the totals of the oldest hand-over have arrived, and returns the totals. Returns null if no hand-over
   /// is pending.
@@ -135,9 +137,10 @@ class device_sums {
   /// Releases the memory of the oldest hand-over for a new one.
   virtual void release_oldest() noexcept = 0;
 
-  /// Blocks until the device has completed all adds, and returns the sums so far, one per metric. Changes nothing.
+  /// Blocks until the device has completed all adds, and returns the sums so far, one per metric. Does not reset the
+  /// sums.
   virtual std::vector<metric_totals> read_now() = 0;
-  /// Queues a reset of all sums in the current stream.
+  /// Queues work in the current stream that resets all sums.
   virtual void restart() = 0;
 
  private:
@@ -153,7 +156,8 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 //   auto rank = mr::detail::target_rank(logits_of_one_sample, label);
 //   bool top_1_is_right = rank == 0, top_5_is_right = rank < 5;
 //
-// Ties: among equal logits, the lower class ranks first, as in argmax. The rank in a row with a NaN is `unranked`.
+// Ties: among equal logits, the class with the lower number ranks first, as in argmax. The rank in a row with a NaN is
+// `unranked`.
 // Cost: one pass, without sorting. Errors: none. Threads: the functions are pure; any thread may call them.
 
 /// The rank of the target in a row with a NaN.

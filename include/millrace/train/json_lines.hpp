@@ -6,9 +6,10 @@
 //
 // NaN and infinities become null; "nonfinite" is the number of values that were not finite. Images are skipped.
 // Rows are appended to an existing file. If the last line of this file is truncated (power failure, full disk), the
-// constructor removes the line. If only the line end is missing, the constructor does not remove the line. A line is in
-// the file when write() returns, and on the disk within ten seconds.
-// Errors: setup_error if another log uses the file; io_error. Threads: the log's writer thread.
+// constructor removes the line. If only the line end is missing, the constructor adds it. A line is in the file when
+// write() returns, and on the disk within ten seconds.
+// Errors: setup_error if another log uses the file; io_error if an operation on the file fails. Threads: the log's
+// writer thread.
 #pragma once
 
 #include <millrace/base/version.hpp>
@@ -42,7 +43,7 @@ class json_lines final : public sink {
 
  private:
   detail::append_file file_;
-  static constexpr std::int64_t sync_ns = 10'000'000'000;   // a crash of the machine loses at most the rows of 10 s
+  static constexpr std::int64_t sync_ns = 10'000'000'000;   // a crash of the machine loses at most 10 s of rows
 };
 
 }}   // namespace millrace

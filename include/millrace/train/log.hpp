@@ -1,5 +1,5 @@
-// The training log: accepts rows from the training loop and writes them on a separate thread to its sinks (outputs,
-// such as a file).
+// The training log: accepts rows from the training loop, and writes them on a separate thread to its sinks (outputs,
+// such as a file). A row contains the values of one step (train/row.hpp); it is not a row of a batch.
 //
 //   mr::log out(mr::status_line{}, mr::json_lines("run.jsonl"), mr::tensorboard("runs/first"));
 //   out.push({.step = step, .values = {{"learning_rate", rate}}});     // if full, drops rows of the lowest steps
@@ -50,7 +50,7 @@
 
 namespace millrace { inline namespace MILLRACE_ABI {
 
-// One record of a log: measured values, their step and their time.
+// One entry of a training log: measured values, their step and their time.
 //
 //   out.push({.step = 1200, .epoch = 3, .values = {{"loss", 0.41}, {"learning_rate", 0.1}}});
 //   if (auto loss = r.find("loss")) use(*loss);
@@ -85,7 +85,8 @@ struct encoded_image {
 struct row {
   std::uint64_t step = 0;
   std::optional<std::uint64_t> epoch{};
-  std::int64_t unix_ns = 0;   ///< time of the values since 1970; 0 for the time of push() or offer()
+  std::int64_t unix_ns =
+      0;   ///< time of the values, in ns since 1970-01-01 UTC; if 0, push() or offer() sets the current time
   std::vector<quantity> values{};
   std::uint64_t nonfinite = 0;   ///< NaN and infinite values that were excluded from `values`
   std::vector<encoded_image> images{};
@@ -102,12 +103,12 @@ struct row {
 };
 
 // A time on two clocks: the steady clock for intervals, and the wall clock for output.
-// The options of classes that need the time contain a time_source, so that tests can replace it. Several threads may
-// call a time_source concurrently.
+// Classes that need the time have a time_source in their options. Tests can replace this time_source. Several threads
+// may call a time_source concurrently.
 
 /// One point in time, on the steady clock and on the wall clock.
 struct instant {
-  std::int64_t steady_ns = 0;   ///< never jumps; since an arbitrary point in time
+  std::int64_t steady_ns = 0;   ///< time since an arbitrary start; never jumps
   std::int64_t unix_ns = 0;     ///< wall clock, since 1970-01-01 UTC
 };
 
@@ -142,7 +143,7 @@ class sink {
   virtual const char* name() const noexcept = 0;
   /// Writes one row.
   virtual void write(const row& r) = 0;
-  virtual void tick(instant) {}   ///< called ten times a second or more often, to redraw or to sync
+  virtual void tick(instant) {}   ///< called at least ten times per second; a sink may redraw its line or sync its file
   virtual void close() {}         ///< called after the last row
 };
 
@@ -160,10 +161,11 @@ struct log_options {
 /// rows that are not written yet.
 struct log_counts {
   std::uint64_t accepted = 0;
-  std::uint64_t written = 0;       ///< accepted by every sink
-  std::uint64_t failed = 0;        ///< at least one sink threw; the other sinks have the row
-  std::uint64_t dropped = 0;       ///< dropped from a full queue, or still queued at the timeout of close()
-  std::uint64_t refused = 0;       ///< rejected by offer(), after close(), or because of `queue_bytes`
+  std::uint64_t written = 0;   ///< accepted by every sink
+  std::uint64_t failed = 0;    ///< at least one sink threw; the other sinks have the row
+  std::uint64_t dropped = 0;   ///< dropped from a full queue, or still queued at the timeout of close()
+  std::uint64_t refused =
+      0;   ///< not accepted: offer() with a full queue, a call after close(), or a row larger than `queue_bytes`
   std::uint64_t late = 0;          ///< written after a row of a later step
   std::uint64_t sink_errors = 0;   ///< errors of all sinks, including errors in tick() and close()
 };

@@ -1,5 +1,5 @@
-// Sums means, accuracies and counts during the training step, and passes rows to the log every few steps without
-// waiting.
+// Computes means, accuracies and counts of a training loop. Every few steps, passes a row with these values to the log,
+// without waiting.
 //
 //   mr::metrics m({.every = 50});
 //   auto loss = m.mean("loss");
@@ -54,8 +54,9 @@
 namespace millrace { inline namespace MILLRACE_ABI {
 
 // The handles to which a training step adds values: a mean, and a share of correct classes. mr::metrics creates them.
-// Errors: setup_error for wrong shapes, and for GPU memory if the metrics have no `.device`; data_error for a label on
-// the host that is not a class. Lifetime: the metrics must outlive their handles. Threads: not synchronized.
+// Errors: setup_error for wrong shapes. setup_error for a view of GPU memory if the mr::metrics object has no
+// `.device`. data_error for a label on the host that is not a class. Lifetime: the mr::metrics object must outlive its
+// handles. Threads: not synchronized.
 
 /// The weight of added values and the stream that computes them.
 struct add_options {
@@ -65,7 +66,7 @@ struct add_options {
 
 namespace detail {
 
-/// One metric: its name and its sums on the host since the last row.
+/// One metric: its name, and its sums on the host since the last row of the log.
 struct named_metric {
   enum class kind : std::uint8_t { mean, accuracy, count, share };
 
@@ -80,7 +81,7 @@ struct named_metric {
   device_sums& on(const tensor_view<T, N>& view) const {
     if (device) return *device;
     throw setup_error("the metric '" + name + "' cannot read the column " + std::string(view.name) + " in GPU memory",
-                      "Use metrics({.device = mr::cuda_metric_sums()}), created in a .cu file with train/metrics.cuh");
+                      "Set metrics_options::device to mr::cuda_metric_sums() of train/metrics.cuh, which needs nvcc");
   }
 };
 
@@ -96,8 +97,8 @@ class mean_metric {
  public:
   /// Adds one value on the host.
   void add(double value, double weight = 1) noexcept { metric_->totals.add(value, weight); }
-  /// Adds each element of `values` [B] with the same weight: per-sample losses, or a single mean loss.
-  /// Throws setup_error for GPU memory if the metrics have no `.device`.
+  /// Adds each element of `values` [B] with the weight `how.weight`. The view contains one loss per sample, or a single
+  /// mean loss. Throws setup_error for GPU memory if the mr::metrics object has no `.device`.
   void add(tensor_view<const float, 1> values, add_options how = {}) { add_values(values, how); }
   void add(tensor_view<const f16, 1> values, add_options how = {}) { add_values(values, how); }
   void add(tensor_view<const bf16, 1> values, add_options how = {}) { add_values(values, how); }
@@ -134,7 +135,7 @@ class accuracy_metric {
     if (labels.shape[0] != logits.shape[0])
       throw setup_error("accuracy '" + metric_->name + "' got logits " + to_string(logits.shape) + " and labels " +
                             to_string(labels.shape),
-                        "Pass logits [batch, classes] and labels [batch], both with the batch's size() rows");
+                        "Pass logits [n, classes] and labels [n], where n is size() of the batch");
     if (labels.memory != logits.memory)
       throw setup_error(
           "accuracy '" + metric_->name + "' got logits and labels in different memory: one is in GPU memory",
@@ -233,7 +234,8 @@ class metrics {
   bool maybe_log(std::uint64_t step, log& out) { return maybe_log(log_point{.step = step, .epoch = last_.epoch}, out); }
 
   /// Writes the sums since the last row, if any. Waits for the GPU.
-  /// If the log's queue is full, also waits for space, for at most the log's `drain`.
+  /// If the log's queue is full, also waits until the sinks have received the queued rows. This wait lasts at most
+  /// log_options::drain.
   void finish(log& out);
   /// Calls finish(out), but the row has the step and the epoch of `at`.
   void finish(log& out, log_point at);
@@ -245,7 +247,7 @@ class metrics {
   /// Resets all sums. Rows that are pending on a GPU are still written.
   void restart();
 
-  /// Returns how often a row was not written, so that its sums became part of the next row.
+  /// Returns the number of due rows that were not written. Their sums became part of the next row.
   std::uint64_t log_skipped() const noexcept { return log_skipped_; }
 
  private:

@@ -4,14 +4,14 @@
 //   mr::save_grid(b.get<&example::pixels>(), "batch.jpg", {.most = 16, .columns = 4});
 //   mr::save_grid(numbers, "batch.png", {.normalized = options});   // f32, f16, bf16 of normalize(..., options)
 //   mr::save_grid(b, "batch.png", {.masks = b.get<&example::mask>(), .boxes = b.get<&example::boxes>()});
-//   out.push({.step = n, .images = {mr::encode_grid(b, "augmented")}});     // TensorBoard: the same image
+//   out.push({.step = n, .images = {mr::encode_grid(b, "augmented")}});     // shows the grid in TensorBoard
 //
 // Shape: [B, H, W, C], or [B, C, H, W] if `normalized` has that layout; C is 1 or 3. A floating-point value x becomes
 // the level (x * std + mean) * 255, rounded and clamped; NaN becomes black. Masks and boxes are drawn over the images;
 // a grid with masks or boxes is RGB. A batch in GPU memory is copied to the host, and the call waits for the stream of
 // the batch.
-// Errors: setup_error for other shapes and file names; io_error if the file cannot be written. The file is written
-// completely or not at all.
+// Errors: setup_error for a shape other than those above, and for a file name that does not end with .png, .jpg or
+// .jpeg. io_error if the file cannot be written. The file is written completely or not at all.
 // Threads: no shared state.
 #pragma once
 
@@ -60,7 +60,8 @@ struct grid_boxes {
   grid_boxes(const tensor_view<float, 2>& column) : grid_boxes(tensor_view<const float, 2>(column)) {}
 
   tensor_view<const float, 3> edges{};
-  tensor_view<const std::int32_t, 1> counts{};   ///< number of boxes per image; null data: all boxes are drawn
+  tensor_view<const std::int32_t, 1>
+      counts{};   ///< number of boxes per image; if its data is null, all boxes are drawn
 };
 
 namespace detail {
@@ -81,11 +82,12 @@ std::array<std::uint8_t, 3> class_color(std::uint8_t label) noexcept;
 /// Converts a gray grid to RGB; an RGB grid is unchanged.
 void convert_grid_to_rgb(image& grid);
 
-/// Blends label maps into an RGB grid. Throws setup_error if the masks do not have the size and the number of the
-/// images.
+/// Blends label maps into an RGB grid. Throws setup_error if the number or the size of the masks differs from that of
+/// the images.
 void blend_masks(image& grid, const grid_layout& layout, const tensor_view<const std::uint8_t, 3>& masks);
 
-/// Draws outlines into an RGB grid. Throws setup_error if the shape of the boxes is not [B, n, 4] with B images.
+/// Draws outlines into an RGB grid. Throws setup_error if the shape of the boxes is not [B, n, 4], where B is the
+/// number of images in the batch.
 void outline_boxes(image& grid, const grid_layout& layout, const grid_boxes& boxes);
 
 }   // namespace detail
@@ -210,7 +212,8 @@ image make_grid(const Batch& batch, const grid_options& options = {}) {
 }
 
 /// Writes the grid of a batch or a view to `path`, as PNG or JPEG according to its extension.
-/// Throws setup_error for another extension or shape, io_error if the file cannot be written.
+/// Throws setup_error if the extension is not .png, .jpg or .jpeg. Throws setup_error if `pictures` does not have the
+/// shape of images. Throws io_error if the file cannot be written.
 template <class Pictures>
 void save_grid(const Pictures& pictures, const std::string& path, const grid_options& options = {}) {
   const bool png = path.ends_with(".png");
@@ -224,7 +227,8 @@ void save_grid(const Pictures& pictures, const std::string& path, const grid_opt
   file.publish();
 }
 
-/// Encodes the grid of a batch or a view as a JPEG, for a row of the log. Throws setup_error for other shapes.
+/// Encodes the grid of a batch or a view as a JPEG, for a row of the log. Throws setup_error if `pictures` does not
+/// have the shape of images.
 template <class Pictures>
 encoded_image encode_grid(const Pictures& pictures, std::string name, const grid_options& options = {}) {
   const image grid = make_grid(pictures, options);

@@ -3,11 +3,11 @@
 //   mr::log out(mr::status_line{});
 //   // epoch 3  step 1200  loss 0.4512  top1 81.2%  samples/s 3120  data_wait 0.4%
 //
-// The line shows the latest value of each name, in order of first appearance. For a count with a rate, the line shows
-// only the rate.
-// On a terminal, the line is redrawn in place, at most ten times a second. If the terminal is too narrow, the line
-// omits the less important cells. If the output is not a terminal (a pipe, a batch system's file), a line is written
-// every `plain_interval`. close() leaves the last state on the screen. Names are dimmed unless NO_COLOR is set.
+// The line shows the latest value of each name, in order of first appearance. If the log has a count `x` and its rate
+// `x_per_s`, the line shows only the rate. On a terminal, the line is redrawn in place, at most ten times a second. If
+// the terminal is too narrow, the line omits the less important values. If the output is not a terminal (a pipe, a
+// batch system's file), a line is written every `plain_interval`. close() leaves the last state on the screen. Names
+// are dimmed unless NO_COLOR is set.
 // Errors: io_error. Threads: the log's writer thread.
 // Source: no-color.org for NO_COLOR; ECMA-48 (EL, SGR 2) for erasing and dimming.
 #pragma once
@@ -15,7 +15,7 @@
 #include <millrace/base/version.hpp>
 #include <millrace/train/log.hpp>
 
-#include <condition_variable>   // for std::chrono's durations, because <chrono> costs more compile time
+#include <condition_variable>   // declares std::chrono's durations; <chrono> costs more compile time
 #include <optional>
 #include <string>
 #include <unistd.h>
@@ -57,7 +57,7 @@ class status_line final : public sink {
 
   struct cell {
     std::string label, value;
-    int rank;   // cells of the lowest rank are omitted first
+    int rank;   // importance; cells with the lowest number are omitted first
   };
 
   bool has(std::string_view name) const;

@@ -6,8 +6,8 @@
 //   // then in a shell: tensorboard --logdir runs
 //
 // Each sink starts a new file in `folder`; TensorBoard joins the files of a folder. Use separate folders for training
-// and validation. Messages are ignored.
-// Values are stored as f32. A record is in the file when write() returns, and on the disk within ten seconds.
+// and validation. Messages of rows are not written. Values are stored as f32. When write() returns, the row is in the
+// file. It is on the disk within the next ten seconds.
 // Errors: setup_error for an empty folder name; io_error. Threads: the log's writer thread.
 // Format: TFRecord frames, little endian: u64 length, masked CRC-32C of the length, payload, masked CRC-32C of the
 // payload. Each payload is an Event message in protobuf's wire format. Event: wall_time = 1 (double), step = 2 (int64),
@@ -55,13 +55,13 @@ std::string tensorboard_event(const row& r);
 /// The folder of the event file, and the clock.
 struct tensorboard_options {
   std::string folder{};                       ///< created if it does not exist
-  time_source now = detail::system_instant;   ///< clock for the file's name and its first record
+  time_source now = detail::system_instant;   ///< clock for the name and the first record of the file
 };
 
 /// A sink that writes rows to a new TensorBoard event file.
 class tensorboard final : public sink {
  public:
-  /// Creates the file. Throws setup_error for an empty folder name, and io_error.
+  /// Creates the file. Throws setup_error for an empty folder name, and io_error if the file cannot be created.
   explicit tensorboard(const tensorboard_options& options);
   explicit tensorboard(std::string folder) : tensorboard(tensorboard_options{.folder = std::move(folder)}) {}
 

@@ -1,12 +1,12 @@
-// The interface of tuners. A tuner sets the numbers of workers and reads of a running session. tune/tuning.hpp
-// implements a tuner.
+// The interface of tuners. A tuner sets the numbers of active workers and I/O threads of a running session.
+// tune/tuning.hpp implements a tuner.
 //
 //   mr::session run{std::move(flow), {.tuning = mr::tuning()}};     // a tuning_rule, which creates an autotuner
 //
 // The session creates as many workers and I/O threads as tuning_rule::max() returns. Only open workers and threads are
-// active. At its start, the session opens the numbers that the user requested. In next(), if due() returns true, the
-// session calls evaluate() with its metrics since the start. Then the session opens the numbers that evaluate()
-// returned.
+// active. At its start, the session opens as many workers and I/O threads as the user requested. In next(), if due()
+// returns true, the session passes its metrics since the start to evaluate(). Then the session sets the numbers of open
+// workers and I/O threads to the result.
 // Errors: next() throws the errors of evaluate() and does not change the session. The user may call next() again, and
 // no batch is lost. Threads: the training thread.
 #pragma once
@@ -37,9 +37,9 @@ class autotuner {
 
 /// The workers and reads of a session.
 struct concurrency_limits {
-  concurrency_counts open{};          ///< numbers that are open at the start
-  concurrency_counts max{};           ///< numbers that are created, and that can be opened
-  notice_outlet* notices = nullptr;   ///< the outlet of the session
+  concurrency_counts open{};          ///< numbers of open workers and reads at the start
+  concurrency_counts max{};           ///< maximum numbers that evaluate() may return
+  notice_outlet* notices = nullptr;   ///< the session's outlet for notices
 };
 
 }   // namespace detail
@@ -52,8 +52,9 @@ class tuning_rule {
  private:
   friend class detail::concurrency;
 
-  /// Returns the maximum numbers of workers and reads, which the session creates. `requested` contains the numbers that
-  /// the user requested. If the memory budget is too small, the session creates fewer reads.
+  /// Returns the maximum numbers of workers and reads. The session creates this many workers and I/O threads.
+  /// `requested` contains the numbers that the user requested. If the memory budget is too small for these reads,
+  /// start() receives a lower maximum.
   virtual detail::concurrency_counts max(const detail::concurrency_counts& requested) const = 0;
   /// Returns an autotuner for a session with these limits.
   virtual detail::owner<detail::autotuner> start(const detail::concurrency_limits& of_session) const = 0;

@@ -1,4 +1,4 @@
-// Finds the smallest numbers of workers and reads that suffice for the training step, while a session runs.
+// While a session runs, finds the smallest numbers of workers and concurrent reads that suffice for the training step.
 //
 //   #include <millrace/tuning.hpp>
 //   mr::session run{std::move(flow), {.epochs = 90, .tuning = mr::tuning()}};
@@ -33,19 +33,20 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 // - the rate of the training step
 // - the rate of the slowest stage that is not tuned
 // - the rate of the maximum number of workers
-// - the rate of the reads at their knee: the number of reads beyond which twice as many reads gain little
+// - the rate of the reads at their knee: the smallest n for which 2 n reads are less than 5 % faster than n reads
 //
-// The target is the smallest numbers that reach this rate if workers and reads are busy for 95 % of the time. If the
-// trainer waits for data for a larger share of the time than `data_wait`, the search raises the numbers; otherwise, it
-// lowers them. These rules limit a search to five moves:
+// The target is the smallest numbers of workers and reads that can deliver this rate while they are busy for at most 95
+// % of the time. If the trainer waits for data for a larger share of the time than `data_wait`, the search raises the
+// numbers; otherwise, it lowers them. A search has at most five moves, and follows these rules:
 // - A number that was too low, or an increase that gained nothing, is not tried again.
 // - A number that rose after a fall does not fall again.
-// - After the third move, a window without a wait does not lower a number.
+// - After the third move, the search lowers a number only if the trainer waits for data.
 //
-// A wait that the measured rates do not explain must occur in two windows before the search reacts. A search that has
-// ended restarts after three consecutive windows in which one of these conditions is true:
+// If the measured rates do not explain a wait, the search reacts only after two consecutive windows with a wait. A
+// search that has ended restarts after three consecutive windows in which one of these conditions is true:
 // - The trainer waits for data, and more workers or reads would help.
-// - The time of the step, of the work or of the reads has changed by more than a quarter.
+// - Since the end of the search, the time per sample of the step, the workers or the reads has changed by more than a
+// quarter. In addition, the target differs from the open numbers.
 //
 // Errors: none. Threads: not synchronized.
 // Source: flow_statistics.hpp for the utilization law; the stage-based autotuning of tf.data for the target.
@@ -58,7 +59,7 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 // Utilization law (flow_statistics.hpp): n threads that work d seconds per sample process n / d samples per second.
 // A read alone needs the time t. With k outstanding reads, each read needs t x (1 + contention x (k - 1)); see
 // measure/values/read_levels.hpp.
-// Errors: none; work that the window did not measure sets no limit. Threads: not synchronized.
+// Errors: none. If a window did not measure a stage, the rate of the stage is infinite. Threads: not synchronized.
 
 /// Metrics of one window. Times are in seconds, rates in delivered samples per second.
 struct tuning_window {
@@ -157,8 +158,8 @@ class tuning_search {
     while (n < limit && rate_of(n) < needed) ++n;
     return n;
   }
-  /// Returns the knee: the number of reads beyond which twice as many reads gain little. If the contention is unknown,
-  /// returns four times the number of open reads.
+  /// Returns the knee: the smallest n for which 2 n reads are less than 5 % faster than n reads. If the contention is
+  /// unknown, returns four times the number of open reads.
   std::size_t knee_of(const tuning_window& w) const;
   concurrency_counts within(const concurrency_counts& target) const;
   /// If `target` is less than `open` by at least an eighth, returns `target`; otherwise returns `open`. Never returns a
@@ -173,7 +174,8 @@ class tuning_search {
   /// rates are far above the rate of the step.
   concurrency_counts one_more(const tuning_window& w) const;
 
-  /// Estimates the contention from read times at two numbers of outstanding reads, which may be from different windows.
+  /// Estimates the contention from the read times of two windows with different numbers of outstanding reads. If the
+  /// estimate is higher than w.contention, stores the estimate there.
   void learn_contention(tuning_window& w);
   bool reverted_useless_move(const tuning_window& w);
   bool restarts(const tuning_window& w);
@@ -181,7 +183,7 @@ class tuning_search {
   void settle(const tuning_window& w);
 
   const options options_;
-  concurrency_counts open_, cap_;   // increases above cap_ gained nothing
+  concurrency_counts open_, cap_;   // cap_: the allowed maximum; a useless increase lowers it
   past workers_{}, reads_{};
   static constexpr std::size_t max_moves = 5;   // a run that needs more moves is not steady enough to tune
   std::size_t moves_ = 0, waits_in_turn_ = 0, changed_in_turn_ = 0;

@@ -100,7 +100,7 @@ TEST_CASE("Flux, HPE PALS, jsrun and Horovod") {
   CHECK(read({{"PALS_RANKID", "1"}, {"RANK", "1"}, {"WORLD_SIZE", "4"}}).size == 4);
   for (const char* rank : {"PALS_RANKID", "PMIX_RANK", "ALPS_APP_PE"})   // never silently rank 0 of 1
     CHECK(message_of({{rank, "1"}}) ==
-          std::string(rank) + "=1 means that this is one of several processes, but no variable has their number");
+          std::string(rank) + "=1 means that this is one of several processes, but the number of processes is not set");
   CHECK(read({{"PMIX_RANK", "0"}}) == mr::world{});   // Open MPI without mpirun
   CHECK(message_of({{"FLUX_TASK_RANK", "1"}}) == "FLUX_TASK_RANK (Flux) is set, but FLUX_JOB_SIZE is not");
   CHECK(message_of({{"JSM_NAMESPACE_SIZE", "2"}}) ==
@@ -125,7 +125,7 @@ TEST_CASE("the processes of this machine are counted by the launcher's variables
   CHECK(read(torchrun + environment{{"LOCAL_WORLD_SIZE", "9"}}).local_size == 0);
   CHECK(read(torchrun + environment{{"LOCAL_WORLD_SIZE", "1"}}).local_size == 0);
   CHECK(message_of(torchrun + environment{{"LOCAL_WORLD_SIZE", "two"}}) ==
-        "LOCAL_WORLD_SIZE=two is not a number of processes");
+        "LOCAL_WORLD_SIZE=two is not a rank or process count");
 }
 
 TEST_CASE("Slurm's lists of tasks") {
@@ -175,7 +175,7 @@ TEST_CASE("contradicting variables are refused by name") {
         "OMPI_COMM_WORLD_SIZE (Open MPI) is set, but OMPI_COMM_WORLD_RANK is not");
   CHECK(message_of({{"PMI_RANK", "2"}, {"PMI_SIZE", "2"}}) == "PMI_RANK=2 is not less than PMI_SIZE=2");
   CHECK(message_of({{"RANK", "0"}, {"WORLD_SIZE", "0"}}) == "RANK=0 is not less than WORLD_SIZE=0");
-  CHECK(message_of({{"RANK", "one\n"}, {"WORLD_SIZE", "2"}}) == "RANK=one\\x0a is not a number of processes");
+  CHECK(message_of({{"RANK", "one\n"}, {"WORLD_SIZE", "2"}}) == "RANK=one\\x0a is not a rank or process count");
   CHECK(message_of({{"RANK", "0"}, {"WORLD_SIZE", "2"}, {"LOCAL_RANK", "2"}}) ==
         "LOCAL_RANK=2 is not less than WORLD_SIZE=2");
 }

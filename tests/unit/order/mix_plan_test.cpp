@@ -316,7 +316,7 @@ TEST_CASE("invalid weights by position are refused, with their position") {
   const auto repeat = mr::exhausted::repeat;
   const weight falls = [](std::uint64_t p) { return p < 256 ? 1. : -1.; }, ends = weight::steps({{0, 1}, {99, 0}});
   CHECK_THROWS_WITH_AS(make({.sources = {{.weight = ends}, {.weight = 1}}, .on_exhausted = mr::exhausted::stop})(),
-                       doctest::Contains("but sources do not repeat"), mr::setup_error);
+                       doctest::Contains("but its sources do not repeat"), mr::setup_error);
   CHECK_THROWS_WITH_AS(make({.sources = {{.weight = ends}, {.weight = ends}}, .on_exhausted = repeat})(),
                        doctest::Contains("the weights of the mix is invalid at position 99: got 0"), mr::setup_error);
   CHECK_THROWS_WITH_AS(make({.sources = {{.weight = 1}, {.weight = falls}}, .on_exhausted = repeat})(),

@@ -118,7 +118,7 @@ TEST_CASE("flows without a separate row for each sample, and several ranks witho
   CHECK_THROWS_WITH_AS((mr::session{mr::shards(shards, {.index = mr::index::off}) | mr::filter(keep) |
                                         mr::map(prepare_but({})) | mr::batch<&row_of::label>({.size = 4}),
                                     options}),
-                       doctest::Contains("on_damage needs one row for each sample, but the flow has a shuffle"),
+                       doctest::Contains("on_damage needs one row for each sample, but the flow has expand"),
                        mr::setup_error);
   options.world = {.rank = 0, .size = 2};
   options.epoch_batches = 3;
@@ -130,7 +130,7 @@ TEST_CASE("flows without a separate row for each sample, and several ranks witho
   mr::session strict{mr::shards(shards) | mr::map(prepare_but({})) | mr::batch<&row_of::label>({.size = 4}),
                      plain};
   for (auto& b : strict) {
-    CHECK_THROWS_WITH_AS((void)b.valid(), doctest::Contains("does not record valid or replaced rows"), mr::setup_error);
+    CHECK_THROWS_WITH_AS((void)b.valid(), doctest::Contains("has no valid() and replaced() flags"), mr::setup_error);
     break;
   }
 }

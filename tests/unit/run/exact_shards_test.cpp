@@ -207,11 +207,11 @@ TEST_CASE("a resume point of a stream is refused by name if the order is exact, 
   CHECK_NOTHROW(run(shards, {.threads = 1, .resume = stream, .keys = false, .source = {.index = mr::index::off}}));
   CHECK_THROWS_WITH_AS(run(shards, {.threads = 1, .resume = stream}),
                        doctest::Contains(
-                           "Set .index = mr::index::off in shards() to continue a run without an index"),
+                           "The earlier run used no index: set .index = mr::index::off in shards()"),
                        mr::setup_error);
   CHECK_THROWS_WITH_AS(run(shards, {.threads = 1, .resume = exact, .source = {.index = mr::index::off}}),
                        doctest::Contains(
-                           "Remove .index = mr::index::off from shards() to continue a run with an index"),
+                           "The earlier run used an index: remove .index = mr::index::off from shards()"),
                        mr::setup_error);
 }
 
@@ -265,7 +265,8 @@ TEST_CASE("a mix of shards is exact if all of them have an index, otherwise a st
                                 0.5});
   };
   CHECK(labels_and_news(others({})).labels.size() > 3);
-  CHECK_THROWS_WITH_AS(others({.index = mr::index::required}), doctest::Contains("of shards() needs one"),
+  CHECK_THROWS_WITH_AS(others({.index = mr::index::required}),
+      doctest::Contains("shards() has an option that needs an index"),
                        mr::setup_error);
 }
 
@@ -348,7 +349,7 @@ TEST_CASE("a set that shrank is not a grown one, and a stream cannot continue ov
   CHECK_THROWS_WITH_AS(indexed(folder, first.points.back(), true),
                        doctest::Contains("got 3 shards and 60 samples, expected at least 4 shards and 80 samples"),
                        mr::setup_error);
-  CHECK_THROWS_WITH_AS(stream(of_stream, true), doctest::Contains("Use an index with session_options::grown"),
+  CHECK_THROWS_WITH_AS(stream(of_stream, true), doctest::Contains("session_options::grown requires an index"),
                        mr::setup_error);
   CHECK_THROWS_WITH_AS(stream(of_stream, false), doctest::Contains("(4 shards) and is "), mr::setup_error);
 }

@@ -311,7 +311,7 @@ TEST_CASE("too many images, another size, other options and impossible ones are 
   const auto list = [&](std::size_t count, const mr::picture_list_options& o) {
     return mr::picture_list(std::vector<mr::picture>(count, p), o);
   };
-  CHECK_THROWS_WITH_AS(list(6, options), doctest::Contains("got 6, expected at most max_pictures 5"), mr::data_error);
+  CHECK_THROWS_WITH_AS(list(6, options), doctest::Contains("got 6, expected at most max_pictures = 5"), mr::data_error);
   auto truncating = options;
   truncating.truncate = true;
   CHECK(list(6, truncating).length() == 5);

@@ -178,7 +178,8 @@ TEST_CASE("calls that need an index throw for other sources") {
                     return length{static_cast<std::int32_t>(line.size())};
                   }) | mr::batch<length>({.size = 3}), quiet_options};
   CHECK_THROWS_WITH_AS(run.locate(0, 0), doctest::Contains("needs a source with an index"), mr::setup_error);
-  CHECK_THROWS_WITH_AS(run.shuffle_quality(), doctest::Contains("needs one source with an index"), mr::setup_error);
+  CHECK_THROWS_WITH_AS(run.shuffle_quality(), doctest::Contains("requires a single source with an index"),
+      mr::setup_error);
   named indexed{flow(), quiet_options};
   CHECK(indexed.locate(0, 0).position == 0);
 }

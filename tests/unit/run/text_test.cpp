@@ -122,7 +122,7 @@ auto flow_of(const corpus& c, std::size_t window, std::size_t length, std::size_
 TEST_CASE("rows of pack() consist of several samples: requesting their keys is an error at start") {
   const corpus c(1, 2, 9);
   CHECK_THROWS_WITH_AS((mr::session{flow_of(c, 4, 8, {.size = 2, .keys = true}), quiet(1)}),
-                       doctest::Contains("the rows of pack() have no keys, because each combines several samples"),
+                       doctest::Contains("the rows of pack() have no keys, because each row combines several samples"),
                        mr::setup_error);
 }
 
@@ -248,7 +248,7 @@ TEST_CASE("a resume point of rows of another length is refused") {
   mr::position older = mr::parse_position(options.resume);   // of a release that did not record the length
   older.packing = {};
   options.resume = mr::to_text(older);
-  CHECK_THROWS_WITH_AS(run_rows(flow_of(c, 6, 13, 3), options), doctest::Contains("tokens in a row of 13"),
+  CHECK_THROWS_WITH_AS(run_rows(flow_of(c, 6, 13, 3), options), doctest::Contains("got a pack_options::length of 13"),
                        mr::data_error);
 }
 

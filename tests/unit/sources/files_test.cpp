@@ -255,7 +255,7 @@ TEST_CASE("files: a file that vanishes, changes or is empty is one damaged sampl
   const std::map<std::string, std::string> messages{
       {"vanishes", "cannot open the file: No such file or directory"},
       {"becomes a folder", "cls"},
-      {"changes", "the file changed since the start: got 6 bytes, expected 2"},
+      {"changes", "the file changed after files() recorded its size: got 6 bytes, expected 2"},
       {"is empty", "is not a valid integer"},
   };
   for (const auto& entry : messages) {

@@ -225,15 +225,15 @@ TEST_CASE("join: a resume point is valid only for the same sets and partners") {
   const std::string resume = run(sets).positions[3];
   CHECK(message_of([&] { run(same, {.resume = resume}); }) == "no error");
   CHECK(message_of([&] { run(sets, {.join = {.missing = mr::missing::partial}, .resume = resume}); })
-            .find("but other sets, chosen samples or partners differ") != std::string::npos);
+            .find("but another set, the choice of samples or the partners are different") != std::string::npos);
   CHECK(message_of([&] { run_flow(first_of(sets), {.resume = resume}); }) != "no error");
   const auto is_used = [](std::string_view key, std::string_view) { return key != "k/0"; };
   const auto some = mr::shards(sets.pattern("b"), {.fields = {"emb"}, .where = is_used});
   const auto fewer = mr::join(first_of(sets), some, {.missing = mr::missing::skip});
   CHECK(message_of([&] { run_flow(fewer, {.resume = resume}); })
-            .find("but other sets, chosen samples or partners differ") != std::string::npos);
+            .find("but another set, the choice of samples or the partners are different") != std::string::npos);
   same.write("b-extra", {1}, {999}, [](int) { return std::map<std::string, std::string>{{"emb", "1"}}; });
-  CHECK(message_of([&] { run(same, {.resume = resume}); }).find("but other sets, chosen samples") !=
+  CHECK(message_of([&] { run(same, {.resume = resume}); }).find("but another set, the choice of samples") !=
         std::string::npos);
   sets.write("a-extra", {1}, {0}, [](int) { return std::map<std::string, std::string>{{"n", "0"}}; });
   CHECK(message_of([&] { run(sets, {.resume = resume}); }).find("the first set of join() has other shards") !=

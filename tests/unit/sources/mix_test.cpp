@@ -342,5 +342,5 @@ TEST_CASE("weights by position: every number of workers and ranks, and every res
     CHECK_THROWS_WITH_AS(run(sets, other), doctest::Contains("the mix has other settings (weights"), mr::setup_error);
   }
   CHECK_THROWS_WITH_AS(run(sets, {.on_exhausted = mr::exhausted::stop, .weight = weights[0]}),
-                       doctest::Contains("but sources do not repeat"), mr::setup_error);
+                       doctest::Contains("but its sources do not repeat"), mr::setup_error);
 }

@@ -18,18 +18,19 @@ struct feed_rows_options {
   std::string listen = "127.0.0.1:8717";
   /// A secret that trainers send with each request. Required unless the address is a loopback address.
   std::string token{};
-  /// Files in the PEM format with the certificate chain and the private key. If both are empty, connections are not
-  /// encrypted.
+  /// Paths of two files in the PEM format: the certificate chain, and the private key. If both paths are empty,
+  /// connections are not encrypted.
   std::string certificate{}, key{};
   /// The options of the trainer's session. The feeder uses those that influence rows: the number of ranks in `world`,
   /// `epoch_batches`, `lanes`, `grown` and `on_damage`. It also uses `threads` (empty: all usable cores) and `notice`.
   session_options session{};
-  /// Maximum number of requests in progress. At this maximum, the feeder refuses new requests with status 429, except
-  /// from a rank that has fewer requests in progress than its equal share of max_requests. The value 0 means 16, plus 4
-  /// for each worker.
+  /// Maximum number of requests in progress. At this maximum, the feeder refuses new requests with status 429.
+  /// Exception: if a rank has fewer requests in progress than its equal share of max_requests, its request is accepted,
+  /// up to a total of twice max_requests. The value 0 means 16 requests, plus 4 for each worker.
   std::size_t max_requests = 0;
-  /// Maximum time until a client has received its rows, after they are computed. A client has twice this time to send
-  /// a request. After SIGTERM, also the maximum time until the requests in progress are complete. At most one day.
+  /// A time limit from 1 s to one day. After the rows of a request are computed, the client must receive them within
+  /// this time. After a connection opens, and after each answer, the client must send a request within twice this time.
+  /// After SIGTERM, the feeder waits at most this time for the requests in progress.
   std::chrono::seconds patience{20};
 };
 

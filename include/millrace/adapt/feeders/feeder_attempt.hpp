@@ -2,16 +2,16 @@
 //
 //   mr::detail::feeder_attempt a(feeder, job, {.options = &options, .run = run, .max_row_bytes = 150'528});
 //   curl_multi_add_handle(multi, a.handle.get());
-//   ...                                              // while libcurl receives rows, it stores them
+//   ...                                              // libcurl receives rows, and the attempt stores them
 //   const std::string problem = a.problem_of(code);  // empty: the answer is complete, with the status a.status()
 //
 // The window of a feeder is the maximum number of rows that are requested from it at the same time. The window is rate
 // * (50 ms + 2 * latency), but at least 4 and at most 128 rows for each worker of the feeder. The rate is the number of
 // rows per second that the feeder delivers, and the latency is the duration of its fastest answer. The window is
-// divided into several requests, so that the feeder never waits for the network. Eight requests are usual. If their
-// rows would exceed max_request_rows(), more requests are used. The maximum is two requests for each worker.
-// Several trainers share a feeder by additive increase and multiplicative decrease: an answer with status 429 halves
-// this trainer's share of the window, and each answer with rows increases the share.
+// divided into several requests, so that the feeder never waits for the network. Eight requests are usual. If a request
+// would then have more than max_request_rows() rows, the window is divided into more requests. The maximum is two
+// requests for each worker. Several trainers share a feeder by additive increase and multiplicative decrease: an answer
+// with status 429 halves this trainer's share of the window, and each answer with rows increases the share.
 // Errors: std::bad_alloc. Threads: the network thread. Lifetime: the feeder_state must outlive the attempt.
 #pragma once
 
@@ -26,7 +26,7 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// A request of the session, and the state of its HTTP requests.
+/// Rows that the session requests, and the state of the HTTP requests for these rows.
 struct feeder_job {
   row_slots slots;
   const row_range range{};
@@ -129,7 +129,8 @@ class feeder_attempt {
     row_buffers* buffers = nullptr;
   };
 
-  /// `of` is null for a handshake. Counts the request and its rows as running, until the attempt is destroyed.
+  /// `of` is null for a handshake. Until the attempt is destroyed, `f` counts the request as running, and its rows as
+  /// in flight.
   feeder_attempt(feeder_state& f, std::shared_ptr<feeder_job> of, const settings& s)
       : to(f),
         job(std::move(of)),
@@ -142,12 +143,12 @@ class feeder_attempt {
     route_.add("::" + feeder_host::bracketed(to.at.numeric) + ":" + to.at.port);
     handle.set(CURLOPT_ERRORBUFFER, message_);
     handle.set(CURLOPT_URL, url.c_str());
-    handle.set(CURLOPT_CONNECT_TO, route_.get());   // the URL keeps the name, which is in the certificate
+    handle.set(CURLOPT_CONNECT_TO, route_.get());   // the certificate must match the name in the URL
     handle.set(CURLOPT_PROXY, "");
     handle.set(CURLOPT_PROTOCOLS_STR, "http,https");
     handle.set(CURLOPT_HTTPHEADER, headers_.get());
     handle.set(CURLOPT_NOSIGNAL, 1L);
-    const auto set_limit = [this](CURLoption option, double seconds) {   // for 0, libcurl uses its default
+    const auto set_limit = [this](CURLoption option, double seconds) {   // 1 ms or more: 0 would mean libcurl's default
       handle.set(option, static_cast<long>(std::clamp(1'000 * seconds, 1.0, 86'400'000.0)));
     };
     set_limit(CURLOPT_CONNECTTIMEOUT_MS, o.connect_limit.count());
@@ -195,7 +196,7 @@ class feeder_attempt {
     if (const auto workers = decimal_number(header->value))
       to.statistics.workers = std::clamp<std::uint64_t>(*workers, 1, 4'096);
   }
-  /// Returns the reason why the answer is incomplete or not valid, or "" if there is none.
+  /// Returns "" if the answer is complete and valid. Otherwise returns the reason why it is not.
   std::string problem_of(CURLcode code) const {
     if (!problem_.empty()) return problem_;
     if (code != CURLE_OK) return message_[0] != '\0' ? message_ : curl_easy_strerror(code);

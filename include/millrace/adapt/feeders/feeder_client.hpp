@@ -3,10 +3,11 @@
 //   auto rows = std::make_shared<mr::detail::feeder_client>(mr::feeder_options{.hosts = {"node7:8717"}});
 //   options.rows = rows;                          // the session opens it
 //
-// The network thread sends each request of the session to the feeder with the most free space in its window. If a
-// request fails, the thread sends it again, at most three times, and to another feeder if one has space. An answer with
-// status 429 does not count as a failure. After three repetitions, or if no feeder is ready, the workers of the session
-// compute the rows.
+// The window of a feeder is the maximum number of rows that are requested from it at the same time. The network thread
+// sends each request of the session to the feeder whose window has the most free rows. If a request fails, the thread
+// sends it again, at most three times. For a repetition, it prefers another feeder. An answer with status 429 does not
+// count as a failure. If the third repetition fails, or if no feeder is ready, the workers of the session compute the
+// rows.
 // Errors: setup_error for invalid options, and if sessions with different rows share a storage. Threads: see
 // row_storage.hpp.
 #pragma once
@@ -51,7 +52,8 @@ class feeder_client final : public feeder_storage {
     expect(is_token(options_.token), "token is invalid: expected printable ASCII characters without blanks");
     expect(options_.connect_limit.count() > 0 && options_.answer_limit.count() > 0 && options_.hedge.share >= 0 &&
                options_.hedge.share <= 0.5,
-           "a limit or hedge.share is out of range: expected more than 0 s, and a share of 0 to 0.5");
+           "connect_limit, answer_limit or hedge.share is out of range: expected limits above 0 s, and a share from 0 "
+           "to 0.5");
   }
   ~feeder_client() override {
     if (!thread_.joinable()) return;
@@ -72,7 +74,7 @@ class feeder_client final : public feeder_storage {
       if (text == hello_) return;
       throw setup_error("a storage of mr::feeders() serves one run: got a session with other rows, expected the same "
                         "flow, seed, data and layout",
-                        "Create a storage with mr::feeders() for each session", {.stage = "feeders"});
+                        "Create a separate storage with mr::feeders() for each run", {.stage = "feeders"});
     }
     hello_ = std::move(text);
     settings_ = feeder_attempt::settings{
@@ -298,7 +300,8 @@ class feeder_client final : public feeder_storage {
   void fail(feeder_state& f, const std::string& problem, std::int64_t least_pause_ns = 0) {
     f.record_failure(problem, random_.uniform(), least_pause_ns);
   }
-  /// Sends a request again, unless another one for its rows is running.
+  /// Sends a request again. Does nothing if another request for the same rows is running, or after max_attempts
+  /// attempts.
   void retry(const job_pointer& j) {
     if (!j || j->running > 1 || ++j->attempts >= max_attempts) return;
     j->is_hedged = false;
@@ -363,19 +366,19 @@ class feeder_client final : public feeder_storage {
   mutable std::mutex mutex_;   // guards the next four lines
   std::deque<job_pointer> submitted_;
   std::vector<feeder_statistics> published_;
-  std::size_t capacity_ = 0, room_ = 0, request_rows_ = 1;   // rows: of all windows, free, of a request
+  std::size_t capacity_ = 0, room_ = 0, request_rows_ = 1;   // numbers of rows: in all windows, free, in one request
   bool ending_ = false;
 
   // Only the network thread uses these.
   std::vector<std::unique_ptr<feeder_state>> feeders_;
   std::deque<job_pointer> waiting_;
-  row_buffers buffers_;   // before running_, whose decoders use them
+  row_buffers buffers_;   // declared before running_, so that the buffers outlive the decoders that use them
   std::unordered_map<CURL*, attempt_pointer> running_;
   hedge_rule hedges_;
   rng random_{{.seed = steady_now_ns()}};
   std::set<std::string> reported_;
   std::int64_t next_check_ns_ = 0, next_lookup_ns_ = 0, last_ready_ns_ = 0;
-  std::shared_ptr<address_book> book_;   // null unless names are being resolved
+  std::shared_ptr<address_book> book_;   // set only while names are being resolved
   bool was_resolved_ = false;
 
   std::thread resolver_, thread_;

@@ -26,10 +26,10 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 /// A host, such as "feeders.svc" or "::1", and a port.
 struct feeder_host {
-  std::string host{}, port{}, scheme{"http"};   // or "https"
+  std::string host{}, port{}, scheme{"http"};   // scheme: "http" or "https"
   std::string numeric{};                        // an address to which the host was resolved
 
-  /// Returns the host for a URL, which has brackets around an IPv6 address.
+  /// Returns the host as a URL contains it: an IPv6 address is enclosed in brackets.
   static std::string bracketed(const std::string& host) {
     return host.find(':') == std::string::npos ? host : "[" + host + "]";
   }
@@ -37,7 +37,7 @@ struct feeder_host {
   std::string text() const { return name() + " (" + numeric + ")"; }
 };
 
-/// Converts a list of Slurm to braces: "node[01-04,7],big:1" to "{node{{01..04},{7..7}},big}:1".
+/// Converts a Slurm host list to a pattern with braces: "node[01-04,7],big:1" to "{node{{01..04},{7..7}},big}:1".
 inline std::string slurm_list_as_braces(std::string_view list) {
   std::string text;
   while (!list.empty()) {
@@ -94,20 +94,21 @@ inline std::vector<feeder_host> expand_hosts(const std::vector<std::string>& lis
       if (!host || decimal_number(host->port) == 0)
         throw setup_error("feeder_options::hosts has an invalid host: got \"" + printable(list, 300) +
                               "\", expected HOST:PORT, https://HOST:PORT or a list like node[01-04,7]:8717",
-                          "Write one string for each name or list", {.stage = "feeders"});
+                          "Write each host or list as a separate string", {.stage = "feeders"});
       if (is_secure) host->scheme = "https";
       all.push_back(*std::move(host));
     }
   return all;
 }
 
-/// Returns the numeric IPv4 addresses of a host; if it has none, its IPv6 addresses. Throws io_error.
+/// Returns the numeric IPv4 addresses of a host, or its IPv6 addresses if it has no IPv4 address. Throws io_error if
+/// the name cannot be resolved.
 inline std::vector<std::string> resolve_host(const feeder_host& host) {
   ::addrinfo how{}, *first = nullptr;
   how.ai_socktype = SOCK_STREAM;
   if (const int code = ::getaddrinfo(host.host.c_str(), nullptr, &how, &first); code != 0)
     throw io_error(
-        "the host " + printable(host.name(), 300) + " of feeders cannot be resolved: " + ::gai_strerror(code),
+        "the host " + printable(host.name(), 300) + " of a feeder cannot be resolved: " + ::gai_strerror(code),
         "Check the name", {.stage = "feeders"});
   const std::unique_ptr<::addrinfo, void (*)(::addrinfo*)> owner(first, [](::addrinfo* a) { ::freeaddrinfo(a); });
   std::vector<std::string> v4, v6;
@@ -119,7 +120,8 @@ inline std::vector<std::string> resolve_host(const feeder_host& host) {
   return v4.empty() ? v6 : v4;
 }
 
-/// Returns `most`, or a third of the files that the process may open (`ulimit -n`) if that is less.
+/// Returns the maximum number of connections: a third of the process's limit of open files (`ulimit -n`), but at least
+/// 1 and at most `most`.
 inline std::size_t connection_limit(std::size_t most) noexcept {
   ::rlimit files{};
   if (::getrlimit(RLIMIT_NOFILE, &files) != 0) return most;

@@ -35,7 +35,7 @@ struct feeder_statistics {
   std::string address{};   ///< host and port, and the address to which the name was resolved
   bool is_ready = false;
   std::size_t workers = 1;     ///< number of rows that the feeder computes at the same time
-  std::size_t window = 0;      ///< maximum number of requested rows at present
+  std::size_t window = 0;      ///< current maximum of in_flight
   std::size_t in_flight = 0;   ///< number of requested rows
   std::uint64_t rows = 0;      ///< rows that reached a batch
   std::uint64_t requests = 0, failures = 0, busy = 0, hedges_won = 0;   ///< busy: answers with status 429

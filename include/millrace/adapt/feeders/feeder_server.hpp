@@ -1,4 +1,4 @@
-// The HTTP server of a feeder.
+// The HTTP server of a feeder, a program that computes rows for trainers on other machines.
 //
 //   mr::detail::feeder_server server(rows, {.listen = "127.0.0.1:0", .token = secret}, 8);
 //   server.address();                                    // 127.0.0.1:40123
@@ -6,8 +6,8 @@
 //   server.drain();                                      // completes the requests in progress, and refuses others
 //
 // libmicrohttpd has a thread for each connection. The thread waits until the workers have computed the rows of its
-// request, and sends them. All workers share each request. If `max_requests` requests are in progress, a new request is
-// accepted only if its rank has fewer requests in progress than its equal share of max_requests.
+// request, and sends them. If `max_requests` requests are in progress, a new request is accepted only from a rank that
+// has fewer of them than `max_requests` divided by the number of active ranks.
 // Memory: 4 MiB for each request, or the size of a row if that is larger; 16 KiB for each connection.
 // Errors: setup_error for options that are not valid; io_error if the server cannot listen or read a file.
 // Threads: one thread calls close_slow() and drain(). Lifetime: the row_maker must outlive the server.
@@ -73,7 +73,8 @@ class feeder_server {
     return active_.size();
   }
 
-  /// Closes the connections of clients that exceed their limit (libmicrohttpd: only those without any activity).
+  /// Closes the connections of clients that do not send a request, or do not receive their rows, in time. libmicrohttpd
+  /// closes only connections without any activity.
   void close_slow() noexcept {
     const std::lock_guard lock(mutex_);
     const std::uint64_t now = steady_now_ns();
@@ -107,7 +108,7 @@ class feeder_server {
   void listen() {
     const feed_rows_options& o = options_;
     expect(o.certificate.empty() == o.key.empty(),
-           "has a certificate or a key alone: expected both, or none for connections without TLS",
+           "has only one of certificate and key: expected both, or neither for connections without TLS",
            "Set certificate and key to files in the PEM format");
     expect(o.patience.count() >= 1 && o.patience <= std::chrono::hours(24),
            "patience is out of range: got " + std::to_string(o.patience.count()) + " s, expected 1 to 86400 s",
@@ -146,7 +147,7 @@ class feeder_server {
                                MHD_OPTION_NOTIFY_CONNECTION, &on_connection, this, MHD_OPTION_NOTIFY_COMPLETED, &on_end,
                                this, MHD_OPTION_UNESCAPE_CALLBACK, &keep_escapes, nullptr, MHD_OPTION_CONNECTION_LIMIT,
                                connections, MHD_OPTION_PER_IP_CONNECTION_LIMIT,
-                               connections - connections / 4,   // the ranks of a machine have one address
+                               connections - connections / 4,   // for one address, which a machine's ranks share
                                MHD_OPTION_CONNECTION_MEMORY_LIMIT, std::size_t{16} << 10, MHD_OPTION_CONNECTION_TIMEOUT,
                                static_cast<unsigned>(o.patience.count()), MHD_OPTION_STRICT_FOR_CLIENT, 1,
                                MHD_OPTION_ARRAY, secure ? tls : tls + 3, MHD_OPTION_END);

@@ -8,7 +8,7 @@
 // shapes. Errors: setup_error for rows that cannot be computed alone and for positions that do not exist, and the
 // errors of the source. If a sample has an error, the body contains the header of a missing row.
 // Threads: samples_of() is synchronized; each worker may call compute() concurrently with its own number.
-// Cost: samples_of() computes the order of a pass at its first request in that pass.
+// Cost: the first call of samples_of() for a pass computes the order of that pass.
 #pragma once
 
 #include <millrace/adapt/feeders/row_protocol.hpp>
@@ -40,7 +40,7 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 class row_maker {
  public:
   virtual ~row_maker() = default;
-  /// Returns the run, as a session passes it to row_storage::open().
+  /// Returns the description of the run that a session passes to row_storage::open().
   virtual const row_run& run() const noexcept = 0;
   /// Returns the samples of a range.
   virtual std::vector<ordered_sample> samples_of(const row_range& range) = 0;
@@ -59,7 +59,8 @@ struct planned_run_of<shards_source> {
   using type = indexed_run<shard_data>;
 };
 
-/// Returns the fused maps of `stages` up to batch. `Now` is the type of the items that the first stage receives.
+/// Returns one function that fuses `maps` and the maps that precede batch in `stages`. The recursion moves one map at a
+/// time from `stages` to `maps`. `Now` is the type of the items that the first stage in `stages` receives.
 template <class In, class Now, class... Maps, class First, class... Rest>
 auto maps_before_batch(std::uint64_t seed, stage_list<Maps...>&& maps, stage_list<First, Rest...>&& stages) {
   if constexpr (is_map<First>)
@@ -84,8 +85,8 @@ constexpr bool makes_rows_alone() {
            requires { typename columns_of<typename Flow::item>::type; };
 }
 
-/// Returns the maximum number of cursors, one for each epoch and rank. A cursor may contain a permutation of all
-/// positions, with 8 bytes each. All cursors together use about 512 MiB.
+/// Returns the maximum number of cursors, from 4 to 64. A cursor may contain a permutation of all positions, with 8
+/// bytes for each position. If the result is greater than 4, all cursors together use at most 512 MiB.
 constexpr std::size_t cursor_limit(std::uint64_t positions) noexcept {
   return std::clamp<std::uint64_t>((std::uint64_t{64} << 20) / std::max<std::uint64_t>(positions, 1), 4, 64);
 }
@@ -147,7 +148,7 @@ class flow_rows final : public row_maker {
   }
 
  private:
-  static constexpr std::uint64_t max_damaged = 1'000;   // before the first good sample
+  static constexpr std::uint64_t max_damaged = 1'000;   // maximum number of samples before the first good sample
 
   /// The memory of a worker.
   struct alignas(64) place {
@@ -222,7 +223,7 @@ class flow_rows final : public row_maker {
     items.reserve(count);
     for (std::size_t i = 0; i < count; ++i) try {
         items.push_back(item_of(from, here.memory));
-      } catch (...) {}   // continues, so that the reader is after the last sample
+      } catch (...) {}   // continues, because the reader must move past all samples
     if (items.size() < count) return false;
     const item* all[together];
     for (std::size_t i = 0; i < count; ++i) all[i] = &items[i];
@@ -274,14 +275,15 @@ class flow_rows final : public row_maker {
 
 // A request to a feeder, and the connection of its client.
 //
-// Errors: none. Threads: the mutex of the feeder_server guards both, except `socket`, which is constant.
+// Errors: none. Threads: the mutex of the feeder_server guards both structs. `socket` needs no lock, because it never
+// changes.
 
 /// The connection of a client.
 struct client_connection {
   static constexpr std::uint64_t no_limit = ~std::uint64_t{0};
 
   int socket;
-  std::uint64_t end_ns = no_limit;   ///< the client must have sent a request, or received the rows, before this time
+  std::uint64_t end_ns = no_limit;   ///< deadline for the client's next request, or for its receipt of the rows
 
   void set_limit(std::uint64_t ns) noexcept { end_ns = steady_now_ns() + ns; }
   /// Returns whether the client has closed the connection.
@@ -296,7 +298,7 @@ struct client_request {
   client_connection& from;
   feeder_decision decision;
   std::vector<ordered_sample> samples{};
-  std::size_t part_rows = 1, next = 0, missing = 0;   ///< rows of a part; the next part; missing parts
+  std::size_t part_rows = 1, next = 0, missing = 0;   ///< rows per part; next part to compute; parts not yet computed
   std::vector<std::vector<std::byte>> parts{};        ///< the rows
   unsigned status = 200;
 

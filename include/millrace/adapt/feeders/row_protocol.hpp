@@ -1,4 +1,5 @@
-// The texts and bytes that a trainer and a feeder exchange. These functions do not depend on HTTP.
+// The texts and bytes that a trainer and a feeder exchange. A feeder is a program that computes rows for trainers on
+// other machines. These functions do not depend on HTTP.
 //
 //   const std::string mine = mr::detail::hello_text(run);                       // of the trainer
 //   mr::detail::difference_of({.mine = mine, .theirs = answer, .feeder = "node7:8717"});   // "" if the runs are equal
@@ -7,21 +8,22 @@
 //   rows.add(piece, [&](const mr::detail::row_answer& a) { slots.put(a.row, a.bytes, a.crc); });   // for each piece
 //   rows.finish();                                                              // data_error if rows are missing
 //
-// Two programs compute the same rows only if their texts are equal. RUN, the run id, is the hash of the trainer's text,
-// so that a cache in front of the feeders never serves the rows of another run. A token is in the header
-// Authorization: Bearer.
+// hello_text() describes a run. A trainer uses a feeder only if both have the same text. RUN, the run id, is the hash
+// of the trainer's text. Therefore a cache in front of the feeders never serves the rows of another run. If the feeder
+// requires a token, a request contains the header Authorization: Bearer TOKEN.
 //
 //   GET /v1/RUN/hello                          200: the text of the feeder
 //   GET /v1/RUN/rows/EPOCH/FIRST-COUNT-STEP    200: a body
 //
 // Other answers: 401 if the token is wrong; 409 with the text of the feeder if the runs differ; 429 if the feeder is
-// busy; 503 with the header Retry-After (in seconds) if it ends. Each answer may have the header Millrace-Workers: the
-// number of workers of the feeder, divided by the number of ranks whose rows it computes.
-// A body consists of rows in the order of the request. Each row begins with a header of 8 bytes, little-endian: the
-// number of bytes that follow (u32), and their CRC-32C (u32). If the feeder cannot compute the row, because its sample
-// is damaged, this number is 2^32 - 1, and no bytes follow. The trainer then computes the row, and reports the damage.
-// Errors: data_error for an invalid body. Input is untrusted: no size is used before it has been checked against the
-// handshake. Threads: pure functions; a decoder is not synchronized. Cost: a copy of each row.
+// busy; 503 with the header Retry-After (in seconds) if the feeder is stopping. Each answer may have the header
+// Millrace-Workers. Its value is the number of workers of the feeder, divided by the number of ranks with requests in
+// progress. A body consists of rows in the order of the request. Each row begins with a header of 8 bytes,
+// little-endian: the number of bytes that follow (u32), and their CRC-32C (u32). If the feeder cannot compute the row
+// because its sample is damaged, the number of bytes is 2^32 - 1, and no bytes follow. The trainer then computes the
+// row, and reports the damage.
+// Errors: data_error for an invalid body. Input is untrusted: before a size is used, it is compared with the maximum
+// from the handshake. Threads: pure functions; a decoder is not synchronized. Cost: a copy of each row.
 #pragma once
 
 #include <millrace/adapt/feeders/row_storage.hpp>
@@ -74,14 +76,14 @@ inline std::string build_id() {
 inline std::string hello_text(const row_run& run, const std::string& program = build_id()) {
   if (program.empty())
     throw setup_error(
-        "the program has no build id, by which trainers and feeders detect that they run different programs",
+        "the program has no build id; trainers and feeders compare build ids to detect different programs",
         "Link the program with -Wl,--build-id", {.stage = "feeders"});
   const auto number = [](auto value) { return std::to_string(value); };
   return "protocol=1\nlibrary=millrace " + number(MILLRACE_VERSION_MAJOR) + "." + number(MILLRACE_VERSION_MINOR) + "." +
          number(MILLRACE_VERSION_PATCH) + "\nprogram=" + program + "\norder=" + run.order + "\ncolumns=" + run.columns +
          "\nmax_row_bytes=" + number(run.max_row_bytes) + "\n";
 }
-/// Returns the hash of such a text, as 16 hexadecimal digits.
+/// Returns the hash of a hello_text(), as 16 hexadecimal digits.
 inline std::string run_id(std::string_view hello) { return hex(digest_bytes(bytes_of(hello)), 16); }
 
 /// The texts of both sides of a handshake.
@@ -123,7 +125,7 @@ struct feeder_rules {
   std::string run{};     ///< run_id() of `hello`
   std::size_t max_rows = 64;
 };
-/// Returns the range of a path; empty if the path is not valid, or for another run.
+/// Returns the range of a path; empty if the path is not valid or names another run.
 inline std::optional<row_range> parse_rows_path(std::string_view path, const feeder_rules& rules) {
   std::uint64_t numbers[4]{};
   std::size_t at = std::strlen("/v1/") + rules.run.size() + std::strlen("/rows/");
@@ -143,7 +145,7 @@ inline std::optional<row_range> parse_rows_path(std::string_view path, const fee
 inline bool is_token(std::string_view text) noexcept {
   return std::all_of(text.begin(), text.end(), [](char c) { return c > ' ' && c <= '~'; });
 }
-/// Returns whether the header contains the token. The time does not depend on the first difference.
+/// Returns whether the header contains the token. The duration does not depend on the position of the first difference.
 inline bool has_token(std::string_view authorization, const std::string& token) {
   const std::string expected = "Bearer " + token;
   int difference = authorization.size() == expected.size() ? 0 : 1;
@@ -208,13 +210,13 @@ inline void append_missing_row(std::vector<std::byte>& body) { append_header(bod
 
 /// A computed row in a body.
 struct row_answer {
-  std::size_t row = 0;   ///< number in the request
+  std::size_t row = 0;   ///< index of the row in the request, from 0
   std::span<const std::byte> bytes{};
   std::uint32_t crc = 0;
 };
 
-/// Unused buffers for rows, which all decoders share. A row uses the most recently used buffer, because it is in the
-/// caches of the core.
+/// Unused row buffers. All decoders share them. A new row uses the buffer that was returned last, because this buffer
+/// is probably still in the CPU caches.
 using row_buffers = std::vector<std::vector<std::byte>>;
 
 /// Decodes a body that arrives in pieces.
@@ -224,7 +226,7 @@ class feeder_row_decoder {
   struct options {
     std::size_t rows = 0;             ///< rows of the request
     std::size_t max_row_bytes = 0;    ///< maximum size of a row, from the handshake
-    row_buffers* buffers = nullptr;   ///< null: none
+    row_buffers* buffers = nullptr;   ///< unused buffers of all decoders; may be null
   };
   explicit feeder_row_decoder(const options& o) : options_(o) {}
 

@@ -12,11 +12,10 @@
 // rows first. The session requests the other rows while free_rows() allows it. The session computes a requested row
 // itself if the storage drops the row_slots, or if the answer is late and the workers have no other row to compute. The
 // first result for a row is used; later results have no effect. Order, digests and resume points do not depend on the
-// storage. The session reads all samples, because it may need them, and because they have the digests and keys of the
-// rows.
-// A row consists of the bytes of its columns, in the order of batch<...>, little-endian and without padding. In a
-// ragged column, the length precedes the elements as an int32; if height and width of the rows vary, these two numbers
-// precede them.
+// storage. The session reads all samples. It needs them for the digests and keys of the rows, and for rows that it must
+// compute itself. A row consists of the bytes of its columns, in the order of batch<...>, little-endian and without
+// padding. In a ragged column, each row begins with its length, an int32. In a column whose rows vary in height and
+// width, each row begins with its height and its width, two int32.
 // Errors: open() throws setup_error to refuse the run. If free_rows() or read_rows() throws, the session sends one
 // notice, continues with its workers, and repeats its requests after a pause of 1 ms to 1 s. Bytes are untrusted: rows
 // with another size or checksum are not used.
@@ -38,15 +37,16 @@
 
 namespace millrace { inline namespace MILLRACE_ABI {
 
-/// The run whose rows are requested. Another program computes the same rows if both members are equal and its stages
-/// are the same.
+/// The run whose rows are requested. Another program computes the same rows if its `order`, its `columns` and its
+/// stages are the same.
 struct row_run {
-  std::string order{};             ///< seed, lanes, window, batch and data set, as a resume point (item/position.hpp)
+  std::string order{};             ///< resume point at position 0, with seed, lanes, window, batch and data set
   std::string columns{};           ///< names, shapes and types of the columns
   std::size_t max_row_bytes = 0;   ///< size of each row, or the maximum if a column is ragged
 };
 
-/// Rows of one epoch: positions first, first + step, first + 2 * step, ... Positions count over all ranks together.
+/// Rows of one epoch: positions first, first + step, first + 2 * step, ... Positions are indices in the order of all
+/// ranks together.
 struct row_range {
   std::uint64_t epoch = 0, first = 0;
   std::size_t count = 0;
@@ -60,15 +60,16 @@ namespace detail {
 struct row_request;
 class row_requests;
 
-/// Returns the maximum number of rows in a request: 64, or the rows that fit into 4 MiB if these are fewer.
+/// Returns the maximum number of rows in a request: the number of rows that fit into 4 MiB, but at least 1 and at most
+/// 64.
 constexpr std::size_t max_request_rows(std::size_t max_row_bytes) noexcept {
   return std::clamp<std::size_t>((std::size_t{4} << 20) / std::max<std::size_t>(max_row_bytes, 1), 1, 64);
 }
 
 }   // namespace detail
 
-/// The places of requested rows in the slots of a session. Move-only. When it is destroyed, the session computes the
-/// rows that have not been put.
+/// The places of requested rows in the slots of a session. Move-only. When the row_slots is destroyed, the session
+/// computes the rows that put() has not stored.
 class row_slots {
  public:
   row_slots(row_slots&&) noexcept = default;
@@ -78,10 +79,11 @@ class row_slots {
   }
   ~row_slots();
 
-  /// Writes row `row` of the range, counted from 0. `crc` is the CRC-32C of the bytes. Returns false if the row
-  /// was already stored or returned to the workers, or if its size or its checksum is wrong.
+  /// Writes row `row` of the range, counted from 0. `crc` is the CRC-32C of the bytes. Returns false if the bytes are
+  /// not used: the row was already stored, the workers compute it, the session has ended, or the size or checksum is
+  /// wrong.
   bool put(std::size_t row, std::span<const std::byte> bytes, std::uint32_t crc) noexcept;
-  /// Returns whether a row is still missing. If not, the request may be canceled.
+  /// Returns whether at least one row is still missing. If no row is missing, you may cancel the request.
   bool is_needed() const noexcept;
 
  private:

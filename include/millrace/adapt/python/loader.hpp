@@ -1,9 +1,10 @@
-// The parts of a loader that depend on its flow: the options in Python, and the batches of the session.
+// The parts of a Python loader that depend on the type of its flow: the options, the session, and the batches.
 //
 //   const std::unique_ptr<loader_entry> entries[] = {loader<&options::shards, &options::batch>("train", train)};
 //   return mr::detail::python::create_module("photos", entries);
 //
-// Errors: the errors of session; create_module() sets a Python exception. Threads: sessions run without Python's lock.
+// Errors: the errors of session; create_module() sets a Python exception. Threads: sessions run without Python's global
+// interpreter lock.
 #pragma once
 
 #include <millrace/adapt/python/values.hpp>
@@ -30,7 +31,8 @@ class door {
  public:
   virtual ~door() = default;
   virtual engine_base& engine() const = 0;
-  /// Returns the first or the next batch of a loop over `epoch`, and stores its tensors. Null at the end of the epoch.
+  /// If `starts` is true, begins a loop over `epoch` and returns its first batch. Otherwise, returns the next batch.
+  /// Sets `tensors` to the tensors of the batch. Returns null at the end of the epoch.
   virtual batch_lease* advance(std::uint64_t epoch, bool starts, std::span<const slot_tensor>& tensors) = 0;
 };
 template <class Flow>
@@ -87,7 +89,8 @@ constexpr option option_of() {
 template <auto... Options>
 inline constexpr option options_of[] = {option_of<Options>()...};
 
-/// A function of the module: the options of a flow, and the function that returns the flow.
+/// A Python function of the module, which creates a loader. The entry contains the options of a flow, and the C++
+/// function that returns the flow.
 class loader_entry {
  public:
   const char *name, *doc;

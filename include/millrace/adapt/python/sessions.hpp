@@ -3,7 +3,8 @@
 //   while (s.next(epoch, false) == outcome::waits) check_signals();
 //   use(s.columns), s.commit();                  // of running s
 //
-// Errors: as for session. Threads: one at a time; next() runs without Python's global lock. Any may destroy a column.
+// Errors: as for session. Threads: one thread at a time may use a session. next() runs without Python's global lock.
+// Any thread may destroy a column.
 #pragma once
 
 #include <millrace/adapt/python/loader.hpp>
@@ -60,7 +61,7 @@ inline PyObject* torch_capsule_of(column& c) {
   return capsule_of<dlpack_managed>(tensor, std::move(c.owner));
 }
 
-/// A column in Python. The package adds the members that are not called for each batch.
+/// A column in Python. The Python package millrace adds the members that are not called for every batch.
 struct column_object {
   PyObject_HEAD column content;
 };
@@ -105,7 +106,7 @@ class running {
   std::shared_ptr<notice_queue> notices = std::make_shared<notice_queue>();
   bool busy = false;               ///< a thread is in _next()
   std::vector<column> columns{};   ///< of the batch that next() delivers
-  bool copied = false;             ///< whether all columns are copies, which release the slot
+  bool copied = false;             ///< whether all columns are copies, so that commit() releases the slot
 
   ~running() { close(); }
   /// Ends the run and joins its threads.
@@ -115,8 +116,9 @@ class running {
     if (run) without_gil([&] { run.reset(); });
   }
 
-  /// Waits at most signal_check_ns for the next batch. `begins` is the epoch of a loop that begins. If `copies`, all
-  /// columns may be copied, which releases the slot. Until commit() is called, later calls return the same batch.
+  /// Waits at most signal_check_ns for the next batch. When a loop begins, `begins` is its epoch; for later batches of
+  /// the loop it is empty. If `copies` is true and all slots are leased, columns on the host are copied, so that
+  /// commit() releases the slot. Until commit() is called, later calls return the same batch.
   outcome next(std::optional<std::uint64_t> begins, bool copies) {
     const std::uint64_t epoch = begins.value_or(loop_epoch_);
     if (!current_ || !*current_ || current_->epoch() != epoch) {

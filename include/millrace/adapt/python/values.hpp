@@ -6,8 +6,9 @@
 //
 // Types: bool, integers, floating-point numbers, std::string (also from a path), and std::vector and std::optional of
 // these. Python's None is an empty std::optional.
-// The namespace has hidden visibility, so that two modules of one process share no symbols of it.
-// Errors: the functions set a Python exception, and return false or null. Threads: the caller owns Python's lock.
+// The namespace has hidden visibility. Therefore, two modules in one process do not share its symbols.
+// Errors: the functions set a Python exception, and return false or null. Threads: the caller must own Python's global
+// interpreter lock (GIL).
 #pragma once
 
 #include <millrace/base/version.hpp>
@@ -42,12 +43,13 @@ struct release_reference {
 /// Owns a reference to an object, or is null.
 using reference = std::unique_ptr<PyObject, release_reference>;
 
-/// Returns a new str. Bytes that are not UTF-8 become surrogates, like those in file names.
+/// Returns a new str. Bytes that are not UTF-8 become surrogates, as in the file names that Python returns.
 inline PyObject* str_of(std::string_view text) {
   return PyUnicode_DecodeUTF8(text.data(), static_cast<Py_ssize_t>(text.size()), "surrogateescape");
 }
 
-/// Returns an attribute, or null after an error. The name is interned: CPython keeps each other name object in a cache.
+/// Returns an attribute, or null after an error. The function interns the name. Otherwise, CPython's attribute cache
+/// would store a new name object for each call.
 inline reference attribute(PyObject* of, const char* name) {
   const reference interned(PyUnicode_InternFromString(name));
   return reference(interned ? PyObject_GetAttr(of, interned.get()) : nullptr);
@@ -116,7 +118,7 @@ PyObject* to_python(const T& value) {
   }
 }
 
-/// Returns the name of the type for help().
+/// Returns the Python name of the type T. help() shows this name.
 template <class T>
 std::string annotation_of() {
   if constexpr (std::is_same_v<T, bool>) return "bool";

@@ -121,7 +121,8 @@ struct dlpack_export {
   static void destroy(Managed* tensor) { delete static_cast<dlpack_export*>(tensor->manager_ctx); }
 };
 
-/// Creates a tensor that owns `owner`. Managed is dlpack_managed or dlpack_versioned.
+/// Creates a tensor that keeps `owner` alive until the tensor's deleter is called. Managed is dlpack_managed or
+/// dlpack_versioned.
 template <class Managed>
 Managed* export_dlpack(const dlpack_column& column, std::shared_ptr<const void> owner) {
   auto* const exported = new dlpack_export<Managed>{.shape = column.shape, .owner = std::move(owner)};

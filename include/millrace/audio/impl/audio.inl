@@ -58,8 +58,9 @@ MILLRACE_INLINE audio::audio(bytes data, const detail::audio_file& file)
   constexpr std::uint32_t most = 10'000'000;
   if (h.rate < 1 || h.rate > most || h.channels < 1 || h.channels > file_.limits.max_channels)
     throw data_error("the header of an audio file is out of range: got " + std::to_string(h.rate) +
-                         " frames per second and " + std::to_string(h.channels) + " channels, expected 1 to " +
-                         std::to_string(most) + " and 1 to " + std::to_string(file_.limits.max_channels),
+                         " frames per second and " + std::to_string(h.channels) +
+                         " channels, expected a rate from 1 to " + std::to_string(most) + " and 1 to " +
+                         std::to_string(file_.limits.max_channels),
                      "Fetch the file again, or raise limits.max_channels", where());
   check_frames(h.frames);
   stored_.end = stored_.audible_end = static_cast<std::int64_t>(h.frames);
@@ -76,7 +77,7 @@ MILLRACE_INLINE void audio::check_frames(std::uint64_t frames) const {
   if (const std::uint64_t most = std::min(file_.limits.max_frames, std::uint64_t{1} << 38); frames > most)
     throw data_error(
         "an audio is too long: got " + std::to_string(frames) + " frames, expected at most " + std::to_string(most),
-        "Cut the file into parts before packing, or raise limits.max_frames", where());
+        "Split the file before you write it into a shard, or raise limits.max_frames", where());
 }
 
 MILLRACE_INLINE std::uint64_t audio::frames_of(audio_length length) const {
@@ -106,7 +107,7 @@ MILLRACE_INLINE audio audio::channel(std::size_t number) const {
   if (number >= channels())
     throw data_error(
         "an audio has no channel " + std::to_string(number) + ": got " + std::to_string(channels()) + " channels",
-        "Select a channel below this number; after mono() there is only channel 0", where());
+        "Select a channel from 0 to channels() - 1; after mono() there is only channel 0", where());
   audio next = *this;
   if (channels() > 1) next.channel_ = number;
   return next;
@@ -119,9 +120,9 @@ MILLRACE_INLINE audio audio::crop(audio_length begin, audio_length length) const
 MILLRACE_INLINE audio audio::crop_frames(std::size_t first, std::size_t frames) const {
   using namespace detail::audio_plans;
   if (first > this->frames() || frames > this->frames() - first)
-    throw data_error("an audio is too short for a crop: got " + std::to_string(this->frames()) + " frames (" +
-                         seconds_text(seconds()) + "), expected at least " + std::to_string(first) + " + " +
-                         std::to_string(frames),
+    throw data_error("an audio is shorter than its crop (begin + length): got " + std::to_string(this->frames()) +
+                         " frames (" + seconds_text(seconds()) + "), expected at least " + std::to_string(first) +
+                         " + " + std::to_string(frames),
                      "Call .pad(seconds) before the crop, or leave the sample out", where());
   audio next = *this;
   detail::audio_range& r = next.now();
@@ -154,7 +155,7 @@ MILLRACE_INLINE audio audio::pad(audio_length length) const {
 MILLRACE_INLINE audio audio::gain(double decibels) const {
   if (!(decibels >= -90 && decibels <= 90))
     throw setup_error("a gain is out of range: got " + std::to_string(decibels) + " dB, expected -90 to 90",
-                      "Pass decibels; 6.02 doubles the samples", where());
+                      "Pass the gain in decibels; 6.02 dB doubles the amplitude", where());
   audio next = *this;
   next.factor_ *= detail::audio_plans::factor_of(decibels);
   return next;

@@ -19,7 +19,7 @@ MILLRACE_INLINE channel_scale channel_scale_of(double mean, double deviation, st
   if (!(deviation > 0) || !is_finite(result.scale) || !is_finite(result.bias) || !is_finite(largest))
     throw setup_error("the normalization of pixels is invalid: got mean " + std::to_string(mean) + " and std " +
                           std::to_string(deviation) + " in channel " + std::to_string(channel),
-                      "Use finite numbers, std above 0, as fractions of full scale (0..1)");
+                      "Use finite numbers, and a std above 0. Both are fractions of full scale (0..1)");
   return result;
 }
 

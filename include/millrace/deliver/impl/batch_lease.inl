@@ -51,11 +51,12 @@ MILLRACE_RARE void batch_output::free_host_slot(std::size_t slot) noexcept {
 MILLRACE_RARE void throw_all_leased(const batch_output& from, std::optional<std::uint64_t> fixed) {
   const std::size_t count = from.leased();
   const std::string in_use = std::to_string(count) + (count == 1 ? " batch is" : " batches are") + " still in use, ";
-  throw setup_error(fixed ? "slot " + std::to_string(*fixed % from.lease_slots()) +
-                                ", which the next batch needs, is leased: " + in_use + "including this slot's"
-                          : "all slots are leased: " + in_use + "so no further batch can be created",
-                    "Release batches before requesting the next, raise prefetch({.batches}) or to_device({.slots}), or "
-                    "set session_options::leases_released_by_other_threads");
+  throw setup_error(
+      fixed ? "slot " + std::to_string(*fixed % from.lease_slots()) +
+                  ", which the next batch needs, is leased: " + in_use + "including the batch in this slot"
+            : "all slots are leased: " + in_use + "so no further batch can be created",
+      "Release batches before you request the next batch, raise prefetch({.batches}), raise to_device({.slots}), or "
+      "set session_options::leases_released_by_other_threads");
 }
 
 MILLRACE_RARE host_batch_output::host_batch_output(std::shared_ptr<device_backend> backend, bool fixed_slots)
@@ -90,14 +91,14 @@ MILLRACE_INLINE batch_lease& batch_lease::operator=(batch_lease&& other) noexcep
 }
 
 MILLRACE_INLINE void batch_lease::throw_empty(const char* call) {
-  throw setup_error(std::string(call) + " was called on an empty batch: it was moved from or released, or the run had "
+  throw setup_error(std::string(call) + " was called on an empty batch: it was moved from, it was released, or the run "
                                         "ended",
                     "Use the batch before it is moved from or released");
 }
 
 MILLRACE_INLINE void batch_lease::throw_no_flags() {
-  throw setup_error("the batch does not record valid or replaced rows: all rows are valid if on_damage is fail",
-                    "Set session_options::on_damage to replace or mask, or batch({.pad_last = true})");
+  throw setup_error("the batch has no valid() and replaced() flags: without a policy for damage, all rows are valid",
+                    "Set session_options::on_damage to replace or mask, or set .pad_last of batch()");
 }
 
 MILLRACE_INLINE std::span<const std::string_view> batch_lease::keys() const {

@@ -312,9 +312,10 @@ MILLRACE_INLINE void cuda_backend::check_stream(stream_view stream) {
   check_default_stream(stream, gpu_);
   const current_context here(gpu_);
   if (is_capturing(stream))
-    throw setup_error("a batch was requested while its stream was being captured",
-                      "Get the batch before cudaStreamBeginCapture, and release it after cudaStreamEndCapture. With "
-                      "to_device({.fixed_slots = true}), the graph of a slot can run for each later batch of the slot");
+    throw setup_error(
+        "a batch was requested while its stream was being captured",
+        "Get the batch before cudaStreamBeginCapture, and release it after cudaStreamEndCapture. With "
+        "to_device({.fixed_slots = true}), you can launch the captured graph again for later batches in the same slot");
 }
 
 MILLRACE_INLINE void cuda_backend::check_owner(stream_view stream, device_event& mark) {
@@ -328,7 +329,7 @@ MILLRACE_INLINE void cuda_backend::check_owner(stream_view stream, device_event&
   ignore_cuda(result);
   throw setup_error("the stream does not exist, or does not belong to " + name_ + " and its context",
                     "Create the stream after cudaSetDevice(" + std::to_string(gpu_.ordinal) +
-                        "), or the device while the context of the stream is current");
+                        "), or create the device while the context of the stream is current");
 }
 
 MILLRACE_INLINE void cuda_backend::record(device_event& mark, stream_view stream) {

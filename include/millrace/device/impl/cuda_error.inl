@@ -37,8 +37,8 @@ MILLRACE_INLINE std::string cuda_hint(cudaError_t code) {
     case cudaErrorCudartUnloading: return "The program is ending: destroy sessions before main() returns";
     case cudaErrorInitializationError: return "CUDA does not work in the child of a fork(): start a new process";
     default:
-      return "An earlier kernel or copy of this process may be the cause; in that case start the process again; "
-             "compute-sanitizer reports the kernel";
+      return "An earlier kernel or copy of this process may have failed: start the process again, and run "
+             "compute-sanitizer to find the kernel";
   }
 }
 
@@ -77,7 +77,7 @@ MILLRACE_INLINE void check_gpu(const void* data, std::string_view name, int ordi
   check_cuda(result, "cudaPointerGetAttributes");
   if (place.type == cudaMemoryTypeDevice && place.device != ordinal)
     throw setup_error(std::string(name) + " is in the memory of GPU " + std::to_string(place.device) +
-                          ", and its kernel would run on GPU " + std::to_string(ordinal),
+                          ", but the kernel that uses it would run on GPU " + std::to_string(ordinal),
                       "Call cudaSetDevice(device.ordinal()) before this call and before cuda_metric_sums()");
 }
 
@@ -151,9 +151,10 @@ MILLRACE_INLINE void check_default_stream(cudaStream_t stream, const gpu_context
   if (stream && stream != cudaStreamLegacy && stream != cudaStreamPerThread) return;
   void* const current = calling_context();
   if (current && current != gpu.handle && current_gpu() == gpu.ordinal)
-    throw setup_error("the default stream belongs to the thread's current context, but the device was created in a "
-                      "different context",
-                      "Create the device while the context of the training step is current, or use one context");
+    throw setup_error(
+        "the default stream belongs to the thread's current context, but the device was created in a "
+        "different context",
+        "Create the device while the CUDA context of the training step is current, or use only one CUDA context");
 }
 
 }}}   // namespace millrace::detail

@@ -1,7 +1,7 @@
 // Draws the operations of automatic augmentations: RandAugment, TrivialAugmentWide, AutoAugment and AugMix.
 //
 //   std::vector<mr::detail::photometric_op> ops;
-//   mr::detail::draw_rand_augment({.width = 224, .height = 224}, random, {}, ops);   // appends up to 2
+//   mr::detail::draw_rand_augment({.width = 224, .height = 224}, random, {}, ops);   // appends up to 2 operations
 //
 // The parameters of the operations are bit-identical to those of torchvision and timm.
 // Errors: setup_error if an option is outside its range. Threads: any thread; do not share an rng between threads.
@@ -27,7 +27,7 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// Returns true with this probability. Draws no random number if the result is certain.
+/// Returns true with this probability. Draws no random number if the probability is at least 1.
 inline bool happens(rng& random, double probability) noexcept { return probability >= 1 || random.chance(probability); }
 
 /// Throws setup_error unless the number is in the range. `subject` is, for example, "the factor of brightness()".
@@ -199,11 +199,11 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 // A magnitude is the index of a bin. Bin 0 has the minimum effect, and the last bin has the maximum effect.
 // Errors: none. Threads: pure functions; any thread.
 
-/// The maximum magnitudes.
+/// The number of bins, the maximum magnitudes, and the options of geometric operations.
 struct torchvision_magnitudes {
   std::size_t bins = 31;
   double shear = 0.3, across = 0, down = 0, degrees = 30, enhancement = 0.9;   ///< across, down: pixels
-  int bits = 8, fewer_bits = 4;   ///< posterize: bits at bin 0; decrease at the last bin
+  int bits = 8, fewer_bits = 4;   ///< posterize retains `bits` bits at bin 0, `bits` - `fewer_bits` at the last bin
   warp_filter filter = warp_filter::nearest;
   rgb_color fill{};
 };

@@ -57,7 +57,7 @@ enum class interpolation : std::uint8_t {
 /// The mean color of ImageNet, which normalization maps to 0.
 inline constexpr rgb_color mean_color = {124, 116, 104};
 
-/// The range from which a jitter draws a factor. As in torchvision, one number or two ends define the range.
+/// The range from which a jitter draws a factor. Initialize it with one number or with both ends, as in torchvision.
 struct color_factors {
   double low = 1;    ///< minimum factor
   double high = 1;   ///< maximum factor
@@ -70,8 +70,8 @@ struct color_factors {
   constexpr color_factors(double least, double highest) noexcept : low(least), high(highest) {}
 };
 
-/// The range from which a jitter draws the shift of hues, as a fraction of the color circle, -0.5 to 0.5. One number or
-/// two ends define the range.
+/// The range from which a jitter draws the shift of hues, as a fraction of the color circle, -0.5 to 0.5. Initialize it
+/// with one number or with both ends.
 struct hue_shifts {
   double low = 0;    ///< minimum shift
   double high = 0;   ///< maximum shift
@@ -101,7 +101,7 @@ struct gaussian_blur_options {
   double probability = 1;   ///< probability of the blur
 };
 
-/// Options of a random blur with Pillow's boxes.
+/// Options of a random blur that equals Pillow's GaussianBlur (repeated box blurs).
 struct pillow_blur_options {
   double radius_min = 0.1;   ///< minimum sigma in pixels; Pillow's name for sigma is radius
   double radius_max = 2;     ///< maximum radius, at most 1000
@@ -116,7 +116,7 @@ struct random_erasing_options {
   double scale_max = 0.33;       ///< maximum area
   double ratio_min = 0.3;        ///< minimum height / width
   double ratio_max = 3.3;        ///< maximum height / width
-  std::size_t max_boxes = 1;     ///< maximum number of boxes; the number is random, and all boxes share the area
+  std::size_t max_boxes = 1;     ///< maximum number of boxes; the number is random; each box's area is divided by it
   rgb_color fill = mean_color;   ///< color of the boxes
 };
 
@@ -129,7 +129,7 @@ struct warp_options {
 /// The library whose parameters an automatic augmentation uses.
 enum class augment_numbers : std::uint8_t {
   torchvision,   ///< 14 operations; a magnitude is an index, 0 to bins - 1; by default, nearest pixel and black fill
-  timm           ///< 15 operations; a magnitude is a level, 0 to 10; by default, bilinear or bicubic, mean color fill
+  timm           ///< 15 operations; a magnitude is a level, 0 to 10; default: random bilinear/bicubic, mean color fill
 };
 
 /// Options of RandAugment.
@@ -174,7 +174,7 @@ struct auto_augment_options {
 
 /// Options of AugMix, with torchvision's parameters and alpha = 1.
 struct aug_mix_options {
-  std::size_t severity = 3;                         ///< 1 to 10; the magnitudes are the bins 0 to severity - 1
+  std::size_t severity = 3;                         ///< 1 to 10; each magnitude is a random index, 0 to severity - 1
   std::size_t width = 3;                            ///< number of chains that are mixed
   std::optional<std::size_t> depth{};               ///< operations per chain; by default a random number, 1 to 3
   bool all_operations = true;                       ///< includes brightness, contrast, color and sharpness
@@ -225,7 +225,7 @@ class photometric_plan {
   photometric_plan& equalize();
   /// Blurs with torchvision's kernel of size x size pixels; size is odd, sigma is above 0.
   photometric_plan& gaussian_blur(std::size_t size, double sigma);
-  /// Blurs with Pillow's box blurs. The radius is Pillow's name for sigma; 0 to 1000.
+  /// Blurs with Pillow's box blurs, which approximate a Gaussian blur. `radius` is sigma, as in Pillow; 0 to 1000.
   photometric_plan& pillow_blur(double radius);
   /// Rotates around the center, counter-clockwise; -1000000 to 1000000 degrees.
   photometric_plan& rotate(double degrees, const warp_options& options = {});
@@ -240,8 +240,8 @@ class photometric_plan {
   /// Fills a box, clipped to the image.
   photometric_plan& erase(const crop_box& box, const rgb_color& fill = mean_color);
 
-  /// Changes brightness, contrast, saturation and hue by random factors, in a random order. Draws the order, then a
-  /// factor for each operation whose range is set: brightness, contrast, saturation, hue.
+  /// Changes brightness, contrast, saturation and hue by random factors, in a random order. Draws the order first. Then
+  /// draws the factors of brightness, contrast, saturation and hue, in this sequence, if their ranges are set.
   photometric_plan& color_jitter(const color_jitter_options& options, rng& random);
   /// Converts to gray with this probability.
   photometric_plan& random_grayscale(rng& random, double probability = 0.1);
@@ -263,8 +263,8 @@ class photometric_plan {
   photometric_plan& random_pillow_blur(const pillow_blur_options& options, rng& random);
 
   /// RandAugment (Cubuk et al. 2020) for images of this size. For torchvision, draws the kind and the sign of each
-  /// operation. For timm, draws the kinds of all operations before the other parameters. The other parameters are, for
-  /// each operation: whether to run it, its level, its sign and its interpolation.
+  /// operation. For timm, first draws the kinds of all operations. Then draws, for each operation: whether to run it,
+  /// its level, its sign and its interpolation.
   photometric_plan& rand_augment(picture_size size, rng& random, const rand_augment_options& options = {});
   /// TrivialAugmentWide (Mueller, Hutter 2021). Draws the operation, the bin of its magnitude, and its sign.
   photometric_plan& trivial_augment(picture_size size, rng& random, const trivial_augment_options& options = {});

@@ -168,8 +168,8 @@ class basic_photometric_runner {
     for (std::size_t y = top; y < bottom; ++y) fill_pixels(p.row(y) + 3 * left, columns, op.fill);
   }
 
-  /// Runs a mix. The entry of the mix is ops[0]. Next is the entry of the first chain, and then the chain's operations.
-  /// The other chains follow in the same form.
+  /// Runs a mix. ops[0] describes the mix. For each chain, an entry that describes the chain follows, and then the
+  /// operations of the chain.
   void run_mix(std::span<const photometric_op> ops, const rgb_pixels& p) {
     finish(p);
     const auto chains = static_cast<std::size_t>(ops[0].numbers[0]);

@@ -66,7 +66,7 @@ struct portable_boxes {
   static void run(const box_pass& pass) noexcept {
     constexpr std::size_t lanes = box_pass::lanes;
     const auto reach = static_cast<std::ptrdiff_t>((pass.weights.radius + 1) * lanes);
-    std::uint32_t sums[lanes] = {};   // sums for the last group before `from`
+    std::uint32_t sums[lanes] = {};   // sums of the box around the group before `from`
     for (std::ptrdiff_t i = -reach; i < reach - static_cast<std::ptrdiff_t>(lanes); ++i)
       sums[static_cast<std::size_t>(i + reach) % lanes] += pass.from[i];
     for (std::size_t i = 0; i < pass.count; ++i) {

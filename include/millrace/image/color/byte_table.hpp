@@ -4,7 +4,7 @@
 //   table = mr::detail::composed(table, mr::detail::blend_table(0, 1.2F));   // solarize, then brighten: one table
 //   const std::uint8_t result = table[200];
 //
-// Each entry is Pillow's result for that byte, with every intermediate rounding.
+// Entry i is Pillow's result for the byte i, including all of Pillow's intermediate roundings.
 // Errors: none. Threads: pure functions; any thread. Source: ImageEnhance, ImageOps and blend in Pillow's reference.
 #pragma once
 
@@ -57,12 +57,12 @@ inline byte_table invert_table() noexcept {
   return table_of([](int value) { return 255 - value; });
 }
 
-/// Retains the highest `bits` bits; 0 to 8.
+/// Retains the highest `bits` bits of each value. `bits` is 0 to 8.
 inline byte_table posterize_table(int bits) noexcept {
   return table_of([&](int value) { return value & ~((1 << (8 - bits)) - 1); });
 }
 
-/// Inverts values at or above the threshold, which may be a fraction.
+/// Inverts values at or above the threshold. The threshold need not be an integer.
 inline byte_table solarize_table(double threshold) noexcept {
   return table_of([&](int value) { return value < threshold ? value : 255 - value; });
 }
@@ -72,7 +72,7 @@ inline byte_table solarize_add_table(int amount) noexcept {
   return table_of([&](int value) { return value >= 128 ? value : value + amount > 255 ? 255 : value + amount; });
 }
 
-/// Maps the range `low` to `high` to the range 0 to 255.
+/// Maps `low` to 0, `high` to 255, and the values between them linearly.
 inline byte_table autocontrast_table(int low, int high) noexcept {
   if (high <= low) return identity_table();
   const double scale = 255.0 / (high - low), offset = unfused(-low * scale);
@@ -106,7 +106,7 @@ inline byte_counts counts_after(const byte_counts& counts, const byte_table& tab
   return mapped;
 }
 
-/// Tables, one per channel, that the runner will apply to the pixels later.
+/// The tables of the three channels, which basic_photometric_runner applies to the pixels later.
 class pending_tables {
  public:
   bool empty() const noexcept { return empty_; }

@@ -53,8 +53,8 @@ inline gaussian_weights gaussian_weights_of(std::size_t size, double sigma) {
   return weights;
 }
 
-/// Results along a row, for 32 pixels. Each kernel chooses the order of the results. Kernels compute only complete
-/// blocks.
+/// The results of across() for 32 pixels. Each implementation of the kernels chooses the order of the results. Kernels
+/// compute only complete blocks.
 struct alignas(64) gaussian_block {
   static constexpr std::size_t size = 96;
   std::array<std::int16_t, size> results;
@@ -110,7 +110,7 @@ class gaussian_blur {
     if (weights.empty() || p.count() == 0) return;
     const std::size_t reach = weights.size() - 1, bytes = p.row_bytes();
     const std::size_t blocks = (bytes + gaussian_block::size - 1) / gaussian_block::size;
-    const std::size_t ring_rows = std::bit_ceil(2 * reach + 1);   // number of rows
+    const std::size_t ring_rows = std::bit_ceil(2 * reach + 1);   // a power of two, because results() masks row numbers
     samples_.resize(gaussian_block::size * blocks + 6 * reach);
     blocks_.resize(ring_rows * blocks);
     rows_.resize(2 * reach + 1);

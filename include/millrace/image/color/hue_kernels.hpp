@@ -3,9 +3,9 @@
 //   mr::detail::portable_hues::shift(row, 50'176, 18);      // H += 18, modulo 256
 //   mr::detail::hsv_bytes_of(pixel);                        // one pixel's H, S and V
 //
-// Pillow computes in floats and truncates, and Millrace computes in integers. For a few hues and saturations, Pillow's
-// result is smaller by one. Two sets in this header list these values. Tests compare all colors with Pillow's own
-// computation.
+// Pillow computes in floats and truncates, and Millrace computes in integers. If the exact hue or saturation is an
+// integer, Pillow's result is sometimes smaller by one. Two sets in this header list these integers, and hsv_bytes_of()
+// subtracts one from them. Tests compare all colors with Pillow's own computation.
 // Units: pixels of three bytes. Errors: none. Threads: any thread, if no two calls share pixels.
 #pragma once
 
@@ -20,7 +20,7 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// A set of bytes. Byte k is bit k % 32 of word k / 32.
+/// A set of byte values. Bit k % 32 of word k / 32 is 1 if the set contains the value k.
 using byte_set = std::array<std::uint32_t, 8>;
 
 constexpr int has_byte(const byte_set& set, int byte) noexcept {

@@ -3,7 +3,8 @@
 //   const mr::detail::mixed_bytes parts[2] = {{first, 10'000}, {second, 6'384}};   // weights sum to 16384
 //   mr::detail::portable_mixing::run(parts, count, out);
 //
-// Sums are truncated. `out` may be one of the parts. Errors: none. Threads: any thread, if no two calls share `out`.
+// Each sum is divided by 16384, and truncated to an integer. `out` may be one of the parts. Errors: none. Threads: any
+// thread, if no two calls share `out`.
 #pragma once
 
 #include <millrace/base/version.hpp>

@@ -41,7 +41,7 @@ enum class photometric_kind : std::uint8_t {
   shear_y,            ///< value: rows of shear per column; also filter and fill
   translate,          ///< value, second: pixels to the right and down; also filter and fill
   erase,              ///< numbers: left, top, width and height of a box; also fill
-  mix,                ///< numbers: count of chains, count of the mix's other entries, weight of the image
+  mix,                ///< numbers: count of chains, count of the mix's entries after this one, weight of the image
   chain               ///< numbers: count of the chain's operations, weight of the chain's result
 };
 

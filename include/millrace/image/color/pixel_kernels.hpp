@@ -1,5 +1,5 @@
-// Operations on single pixels, in place, and statistics over all pixels for other operations. The portable
-// implementation.
+// Portable kernels. Some change each pixel in place, independently of the other pixels. Others compute statistics over
+// all pixels, for operations such as equalize.
 //
 //   mr::detail::portable_pixels::apply(tables, row, 50'176);      // maps bytes through their channel's table
 //   const std::uint64_t sum = mr::detail::portable_pixels::luma_sum(row, 50'176);

@@ -5,7 +5,7 @@
 // A smoothed byte is the rounded, weighted mean of 3 x 3 bytes of the same channel. The center has a weight of 5, the
 // other bytes have a weight of 1. Pixels at the boundary are not changed.
 // `memory` grows to two rows and is reused. Errors: throws std::bad_alloc.
-// Threads: any thread, if no two calls share pixels or `memory`.
+// Threads: any thread. Concurrent calls must not use the same pixels or the same `memory`.
 #pragma once
 
 #include <millrace/image/color/byte_table.hpp>

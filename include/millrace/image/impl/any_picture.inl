@@ -25,7 +25,7 @@ MILLRACE_INLINE picture any_picture(bytes data, const any_picture_options& optio
   error_location at{.stage = "picture"};
   at.complete(detail::location_of(data));
   throw data_error(detail::other_format_message(data, "an image") + " (supported: JPEG, PNG, PNM" +
-                       (options.also ? " and any_picture_options::also)" : ")"),
+                       (options.also ? " , and the format of any_picture_options::also)" : ")"),
                    detail::hint_on_format(data).advice, at);
 }
 

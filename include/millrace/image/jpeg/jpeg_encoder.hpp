@@ -29,8 +29,8 @@ struct jpeg_encode_options {
   bool progressive = false;                             ///< several scans instead of one
   bool arithmetic = false;                              ///< arithmetic instead of Huffman coding
   bool optimize_tables = true;                          ///< optimal Huffman tables: slower, but smaller files
-  unsigned restart_rows = 0;                            ///< rows of MCUs between restart markers; 0 for no markers
-  bool keep_rgb = false;                                ///< stores RGB instead of YCbCr: larger, more exact
+  unsigned restart_rows = 0;                            ///< MCU (coding unit) rows between restart markers; 0 for none
+  bool keep_rgb = false;                                ///< stores RGB, not YCbCr: larger file, more exact colors
 };
 
 /// Encodes `pixels`, [height, width, 1 or 3] u8, and returns the JPEG file. Throws setup_error if the shape or an

@@ -3,10 +3,10 @@
 //
 //   std::vector<std::byte> entries = mr::jpeg_entries(file);                   // once; store them next to the file
 //   std::vector<std::byte> fewer = mr::jpeg_entries(file, {.every_mcus = 8});
-//   std::printf("%zu bytes for a file of %zu\n", entries.size(), file.size()); // at most 3.5 %
+//   std::printf("%zu of %zu\n", entries.size(), file.size());   // entries: at most 3.5 % of the file
 //
 // The bytes are opaque, and belong to this file only. The decoder refuses entries that were computed for a file of
-// another size. If the sizes are equal but the files differ, the pixels are wrong. Therefore store a checksum of the
+// another size. If the sizes are equal but the files differ, the pixels are wrong. Therefore store checksums of the
 // file and of the entries next to the entries, as a shard index does. The result is empty for damaged files, small
 // images, files with enough restart markers, and files that only libjpeg can decode.
 // Errors: throws std::bad_alloc. Threads: any; each thread passes its own scratch.
@@ -23,8 +23,8 @@ namespace millrace { inline namespace MILLRACE_ABI {
 
 /// Options of jpeg_entries().
 struct jpeg_entries_options {
-  /// Number of MCUs (coding units) between entries, for MCUs of 16 x 16 pixels. The number is larger for smaller MCUs,
-  /// and also if the entries would otherwise exceed 3.5 % of the file size.
+  /// Number of MCUs (coding units) between two entries, if an MCU has 16 x 16 pixels. jpeg_entries() increases this
+  /// number for smaller MCUs, and if the entries would exceed 3.5 % of the file size.
   std::size_t every_mcus = 4;
 };
 

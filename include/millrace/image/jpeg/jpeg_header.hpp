@@ -47,7 +47,7 @@ struct jpeg_options {
   picture_quality quality = picture_quality::exact;       ///< accuracy or speed
   picture_decoder decoder = picture_decoder::automatic;   ///< the decoder to use
   bool apply_orientation = false;                         ///< rotates and mirrors the image as its EXIF tag requires
-  bool accept_damaged = false;   ///< uses the decodable part of a damaged file, and counts the file
+  bool accept_damaged = false;   ///< uses the decodable part of a damaged file; the session report counts such files
   picture_limits limits{};       ///< limits of the image
 };
 
@@ -57,7 +57,7 @@ struct jpeg_header {
   std::size_t height = 0;   ///< pixels, as stored (before any orientation)
   int components = 0;       ///< 1 (gray), 3 (color) or 4 (CMYK)
   bool progressive = false;
-  bool arithmetic = false;   ///< arithmetic instead of Huffman coding
+  bool arithmetic = false;   ///< true for arithmetic coding, false for Huffman coding
   int orientation = 1;       ///< value of the EXIF tag, 1..8; 1 without a tag
 };
 
@@ -66,7 +66,8 @@ namespace detail {
 /// Detects the format of a file from its first bytes. Returns the name of the format; empty if unknown.
 std::string_view sniff_format(std::span<const std::byte> data) noexcept;
 
-/// The detected format of a file: its name with an article, such as "a PNG" (empty if unknown), and advice.
+/// The detected format of a file, and advice. `name` begins with an article, such as "a PNG". It is empty if the format
+/// is unknown.
 struct picture_format_hint {
   std::string_view name{};
   std::string advice{};
@@ -94,12 +95,13 @@ void read_frame_header(const byte_reader& read, std::size_t at, std::size_t size
 jpeg_header read_jpeg_header(std::span<const std::byte> data, bool accept_damaged = false);
 
 /// Returns the reason why libjpeg must decode a file, or `none` if the built-in decoder supports the file. Reads only
-/// headers. If the coded data is damaged, libjpeg must decode the file even if the result is `none`.
+/// headers. Does not detect damage in the coded data. A file with such damage needs libjpeg although the result is
+/// `none`.
 jpeg_refusal refusal_of_header(std::span<const std::byte> file);
 
 /// Options of jpeg_metadata().
 struct jpeg_metadata_options {
-  bool color_profile = true;   ///< includes the ICC profile, which describes the pixels of this file
+  bool color_profile = true;   ///< whether the result includes the ICC profile
 };
 
 /// Returns the segments that describe the image (EXIF, comments, ICC profile), complete and in file order. Omits the

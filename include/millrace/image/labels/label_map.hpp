@@ -1,5 +1,5 @@
-// A label map of an image (classes or instances of pixels). It is rendered with the image's geometry, and labels are
-// never blended.
+// The label map of an image: the class number or instance number of each pixel. It is rendered with the image's
+// geometry, and labels are never blended.
 //
 //   struct example { mr::picture pixels; mr::label_map<> classes; };
 //   example prepare(const mr::record& r, mr::rng& rng) {
@@ -44,7 +44,7 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 //   const mr::detail::label_rows rows = from.rows_of(from, 40, 200, scratch);    // rows 40..199 at least
 //   const std::byte* row = rows.data + (60 - rows.first) * rows.stride_bytes;
 //
-// Samples are class numbers: they are never scaled, mapped through a palette, or converted to colors.
+// A sample is the class number of one pixel. It is never scaled, mapped through a palette, or converted to a color.
 // Formats: PGM (P5, 8 or 16 bits) and .npy ([height, width] of u8 or u16), which are read in place; PNG (palette or
 // gray, 1 to 16 bits). To add a format, write a function that opens a map and a function that delivers rows.
 // Errors: data_error with field, shard and key. Threads: any thread. Lifetime: a label_source keeps its field's block
@@ -70,9 +70,9 @@ struct label_source {
   row_function rows_of = nullptr;
 };
 
-// Label maps in PNG files: stored palette indices or gray values. Samples of 1, 2, 4 and 8 bits become one byte,
-// samples of 16 bits become two bytes. Palettes and transparency are ignored.
-// Errors for damage have the stage "png". Damage below the last row can remain undetected.
+// In a PNG, the samples are the palette indices or gray values, as stored. Samples of 1, 2, 4 and 8 bits become one
+// byte, samples of 16 bits become two bytes. Palettes and transparency are ignored. Errors for damage have the stage
+// "png". Damage after the last requested row can remain undetected.
 
 /// Opens a label map. Throws data_error if the field is not a PNG, is damaged before the pixels, or has several
 /// channels.
@@ -92,10 +92,10 @@ label_source open_labels(bytes field, std::size_t limit_bytes);
 
 namespace millrace { inline namespace MILLRACE_ABI {
 
-/// Options of labels(): which samples (stored numbers) are classes, and the label of all other samples.
+/// Options of labels(): which stored numbers are classes, and the label of all other pixels.
 struct label_options {
-  std::optional<std::uint32_t> classes{};   ///< samples >= this number get the label `ignore`; default: none
-  std::uint32_t ignore = 255;               ///< label of samples that are not a class, and of padding
+  std::optional<std::uint32_t> classes{};   ///< stored numbers >= `classes` get the label `ignore`; default: no limit
+  std::uint32_t ignore = 255;               ///< label of stored numbers that are not classes, and of padding
 };
 
 namespace detail {
@@ -142,8 +142,8 @@ class label_map {
   /// Returns the bytes of the file.
   const bytes& data() const noexcept { return plan_.data(); }
 
-  /// Returns a plan that renders the map with this geometry. Throws data_error if the map's size differs from the
-  /// geometry's source.
+  /// Returns a plan that renders the map with this geometry. Throws data_error if the map and the source image of the
+  /// geometry differ in size.
   label_map apply(const geometry& g) const {
     label_map next = *this;
     next.plan_.apply(g);
@@ -161,7 +161,7 @@ class label_map {
 };
 
 /// Returns a plan of the full label map in `field`. Reads only the header.
-/// Throws data_error if the field is not a label map, is damaged, or has samples that do not fit T.
+/// Throws data_error if the field is not a label map, is damaged, or stores 16-bit numbers for an 8-bit T.
 template <class T = std::uint8_t>
 label_map<T> labels(bytes field, const label_options& options = {}) {
   return label_map<T>(std::move(field), options);

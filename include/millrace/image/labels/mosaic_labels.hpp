@@ -1,4 +1,5 @@
-// The four label maps of a mosaic in one row, such as the masks of a segmentation.
+// Renders the label maps of the four images of a mosaic (mosaic_picture.hpp) into one row, for example the masks for
+// semantic segmentation.
 //
 //   struct segmented { mr::picture image; mr::label_map<> mask; };          // of one sample
 //   struct example { mr::mosaic_picture pixels; mr::mosaic_labels<> mask; };
@@ -35,7 +36,8 @@ class mosaic_labels {
  public:
   using element = T;
 
-  /// Applies the geometry of the images of `mosaic` to their maps. Throws the errors of label_map::apply().
+  /// Applies the geometry of each image of `mosaic` to the map with the same index. Throws the errors of
+  /// label_map::apply().
   mosaic_labels(const mosaic_picture& mosaic, const std::array<label_map<T>, 4>& maps)
       : width_(mosaic.shape()[1]),
         height_(mosaic.shape()[0]),
@@ -51,10 +53,10 @@ class mosaic_labels {
   /// a map is damaged.
   void render(std::span<T> row, scratch& s) const {
     if (row.size() != height_ * width_)
-      throw setup_error("the row for the labels of a mosaic of shape " + to_string(shape()) +
+      throw setup_error("the destination row of a label mosaic of shape " + to_string(shape()) +
                             " has the wrong size: got " + std::to_string(row.size()) +
                             " elements, expected height * width",
-                        "Pass a row of that size");
+                        "Pass a row of height * width elements");
     const auto [top, left] = parts_[0].shape();
     for (std::size_t i = 0; i < parts_.size(); ++i) {
       const auto [height, width] = parts_[i].shape();

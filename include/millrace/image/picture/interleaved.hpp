@@ -63,7 +63,7 @@ class interleaved {
     if (options.patch < 1 || options.merge < 1 || options.patch > most || options.merge > most)
       throw setup_error("an option of an interleaved document is out of range: got " + options.describe() +
                             ", expected a patch and a merge from 1 to " + std::to_string(most),
-                        "Set interleaved_options::patch to the side of a patch");
+                        "Set interleaved_options::patch and merge to the values of your model, such as 14 and 2");
   }
 
   /// Appends tokens of text.
@@ -78,7 +78,7 @@ class interleaved {
       throw data_error("an image has sides that are not multiples of patch * merge: got " +
                            std::to_string(image.width()) + " x " + std::to_string(image.height()) +
                            ", expected multiples of " + std::to_string(side),
-                       "Call resize_to_patches() with this multiple as patch", detail::location_of(image.data()));
+                       "Call resize_to_patches() with .patch = patch * merge", detail::location_of(image.data()));
     const std::size_t tokens = (image.width() / side) * (image.height() / side);
     places_.push_back({static_cast<std::int32_t>(ids_.size()), static_cast<std::int32_t>(tokens)});
     ids_.resize(ids_.size() + tokens, options_.image_id);
@@ -92,7 +92,7 @@ class interleaved {
   const std::vector<std::uint32_t>& ids() const noexcept { return ids_; }
   /// Returns the images in reading order.
   const std::vector<picture>& images() const noexcept { return images_; }
-  /// Returns the first token and the number of tokens of each image.
+  /// Returns, for each image, the index of its first token in the document and the number of its tokens.
   const std::vector<std::array<std::int32_t, 2>>& places() const noexcept { return places_; }
   /// Returns the options.
   const interleaved_options& options() const noexcept { return options_; }
@@ -125,12 +125,12 @@ struct join_documents_options {
 };
 
 /// Returns a row with these documents, one after the other. Throws data_error if the documents have more than `length`
-/// tokens in all, or different options. Throws setup_error if `documents` is empty or `length` is 0.
+/// tokens in total, or if their options differ. Throws setup_error if `documents` is empty or `length` is 0.
 inline interleaved_row join_documents(const std::vector<interleaved>& documents,
                                       const join_documents_options& options) {
   if (documents.empty() || options.length == 0)
     throw setup_error("join_documents() has no documents or no length: got " + std::to_string(documents.size()) +
-                          " documents and " + std::to_string(options.length) + " tokens, expected at least 1 of each",
+                          " documents and length " + std::to_string(options.length) + " , expected at least 1 for both",
                       "Set join_documents_options::length, and pass the documents of a row");
   const interleaved_options first = documents.front().options();
   std::vector<std::uint32_t> ids, segments, positions;
@@ -139,7 +139,7 @@ inline interleaved_row join_documents(const std::vector<interleaved>& documents,
   for (const interleaved& d : documents) {
     if (!(d.options() == first))
       throw data_error("the documents of a row have different interleaved_options: got " + d.options().describe() +
-                           ", expected " + first.describe() + " of the first document",
+                           ", expected " + first.describe() + " as in the first document",
                        "Use the same options for all documents");
     for (const auto& [token, count] : d.places()) {
       places.push_back(token + static_cast<std::int32_t>(ids.size()));
@@ -153,7 +153,7 @@ inline interleaved_row join_documents(const std::vector<interleaved>& documents,
   if (ids.size() > options.length)
     throw data_error("the documents of a row are too long: got " + std::to_string(ids.size()) +
                          " tokens, expected at most " + std::to_string(options.length),
-                     "Call pack_best_fit() with this length as max_cost before join_documents()");
+                     "Before join_documents(), call pack_best_fit() with join_documents_options::length as max_cost");
   ids.resize(options.length, options.padding);
   segments.resize(options.length, 0);
   positions.resize(options.length, 0);

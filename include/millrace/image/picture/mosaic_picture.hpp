@@ -1,4 +1,4 @@
-// Renders four images around a center in one row, as in the training of YOLO.
+// Renders four images into one row of a batch, arranged around a center, as in the training of YOLO.
 //
 //   struct detection { mr::picture image; std::vector<mr::box> boxes; };   // of one sample
 //   struct example { mr::mosaic_picture pixels; mr::ragged<float, 2> boxes; };
@@ -14,11 +14,12 @@
 //
 // Images 0, 1, 2 and 3 are at the upper left, upper right, lower left and lower right of the center. Each image touches
 // the center with a corner, is not scaled, and is cropped to its quarter of the row. All other pixels have one color.
-// Resize the images first, for example with resize_within({.width = 640, .height = 640}). The center is drawn uniformly
-// between min_center and 1 - min_center, as fractions of each side of the row.
+// Resize the images first, for example with resize_within({.width = 640, .height = 640}). On each axis, the center is
+// drawn uniformly between min_center and 1 - min_center, as a fraction of the row's width or height.
 // Errors: setup_error if an option is out of range or an image already has different padding; the same errors as
 // `picture`.
-// Threads: not synchronized. Cost: only the shown part of each image is decoded; JPEGs are decoded two at a time.
+// Threads: not synchronized. Cost: only the visible part of each image is decoded. Two JPEGs are decoded at once, which
+// is faster than one after the other.
 // Source of the rule: Mosaic of Ultralytics, without its final scaling and translation of the row.
 #pragma once
 
@@ -40,7 +41,7 @@ namespace millrace { inline namespace MILLRACE_ABI {
 struct mosaic_options {
   picture_size size{};              ///< size of the row in pixels; required; 2 to 65535 on each side
   rgb_color color{114, 114, 114};   ///< color of pixels outside the images
-  double min_center = 0.25;         ///< minimum distance of the center from each side, as a fraction; 0 to 0.5
+  double min_center = 0.25;         ///< minimum distance from center to edge, as a fraction of the side; 0 to 0.5
 };
 
 /// The plans of four images in one row; renders [height, width, 3] u8.
@@ -96,7 +97,7 @@ class mosaic_picture {
         !(o.min_center >= 0 && o.min_center <= 0.5))
       throw setup_error("an option of a mosaic is out of range: got size " + std::to_string(o.size.width) + " x " +
                             std::to_string(o.size.height) + " and min_center " + std::to_string(o.min_center) +
-                            ", expected sides from 2 to " + std::to_string(most) + " and a fraction from 0 to 0.5",
+                            ", expected sides from 2 to " + std::to_string(most) + " and min_center from 0 to 0.5",
                         "Set mosaic_options::size to the size of the row");
     return o.size;
   }

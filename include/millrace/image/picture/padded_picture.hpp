@@ -12,7 +12,7 @@
 //
 // The rest of the row has one color. Boxes and points stay valid, because the image is at the upper left.
 // To size the rows by the largest image of each batch, use ragged_picture.hpp.
-// Errors: setup_error if the image is larger than the row; the same errors as `picture`. Threads: not synchronized.
+// Errors: setup_error if the image is larger than the row, and the errors of `picture`. Threads: not synchronized.
 #pragma once
 
 #include <millrace/base/version.hpp>
@@ -34,7 +34,7 @@ struct padding_options {
   rgb_color color{};   ///< red, green and blue of the padding
 };
 
-/// The plan of an image and the row that contains it; renders [height, width, 3] u8.
+/// The plan of a row with an image at its upper left. The row is [height, width, 3] u8.
 class padded_picture {
   friend class ragged_picture;
 

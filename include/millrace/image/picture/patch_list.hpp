@@ -18,8 +18,9 @@
 // Errors: data_error for more than max_patches patches (unless `truncate`) and for an image with a side that is not a
 // multiple of `patch`; setup_error if an option is out of range; the same errors as `picture`. Threads: not
 // synchronized. Lifetime: a list keeps the bytes of its files alive, as `picture` does.
-// Cost: the cost of a picture_list (picture_list.hpp), and one more copy of each image within the CPU's cache.
-// Source of the rule of resize_to_patches(): smart_resize() of Qwen2-VL.
+// Cost: as for a picture_list (picture_list.hpp). In addition, each rendered image is copied once into its patches. The
+// source of this copy is usually in the CPU's cache. Source of the rule of resize_to_patches(): smart_resize() of
+// Qwen2-VL.
 #pragma once
 
 #include <millrace/base/error.hpp>
@@ -40,7 +41,7 @@ namespace millrace { inline namespace MILLRACE_ABI {
 /// Options of a column of patches.
 struct patch_list_options {
   std::size_t patch = 14;        ///< side of a patch in pixels
-  std::size_t max_patches = 0;   ///< maximum number of patches in a row; required, because it sets the size of batches
+  std::size_t max_patches = 0;   ///< maximum number of patches of a sample; required, because it sets the slot size
   bool truncate = false;         ///< if true, drops the first image that does not fit and all later ones;
                                  ///< if false, throws data_error
 
@@ -73,18 +74,19 @@ class patch_list {
     for (std::size_t i = 0; i < pictures_.size(); ++i) {
       const picture& p = pictures_[i];
       if (p.width() % options.patch != 0 || p.height() % options.patch != 0)
-        throw data_error("image " + std::to_string(i) + " of a list has sides that are not multiples of a patch: got " +
+        throw data_error("image " + std::to_string(i) +
+                             " of a list has sides that are not multiples of the patch size: got " +
                              std::to_string(p.width()) + " x " + std::to_string(p.height()) +
                              ", expected multiples of " + std::to_string(options.patch),
                          "Call resize_to_patches(), or crop or resize the image", detail::location_of(p.data()));
       const std::size_t total = length_ + patches_of(p);
       if (total > options.max_patches) {
         if (!options.truncate)
-          throw data_error("a list has too many patches: got " + std::to_string(total) + " with image " +
-                               std::to_string(i) + ", expected at most max_patches " +
-                               std::to_string(options.max_patches),
-                           "Raise patch_list_options::max_patches, or set truncate to drop further images",
-                           detail::location_of(p.data()));
+          throw data_error(
+              "a list has too many patches: got " + std::to_string(total) + " with image " + std::to_string(i) +
+                  ", expected at most max_patches " + std::to_string(options.max_patches),
+              "Raise patch_list_options::max_patches, or set truncate to drop this image and all later ones",
+              detail::location_of(p.data()));
         pictures_.erase(pictures_.begin() + static_cast<std::ptrdiff_t>(i), pictures_.end());
         break;
       }
@@ -121,7 +123,7 @@ class patch_list {
   void join(group& all, std::span<std::uint8_t> row) const {
     const std::size_t patch_bytes = options_.patch * options_.patch * 3;
     if (row.size() != options_.max_patches * patch_bytes)
-      throw setup_error("the row for a list of patches of shape " + to_string(shape()) + " has the wrong size: got " +
+      throw setup_error("the row for a patch_list of shape " + to_string(shape()) + " has the wrong size: got " +
                             std::to_string(row.size()) + " elements, expected max_patches * patch * patch * 3",
                         "Pass a row of that size");
     std::uint8_t* to = row.data();
@@ -149,10 +151,9 @@ struct resize_to_patches_options {
 };
 
 /// Resizes to sides that are multiples of a patch. Each side is rounded to the nearest multiple; a tie is rounded to
-/// the even multiple. An image with too many patches is scaled to max_patches, and then its sides are rounded down. An
-/// image with too few patches is scaled to min_patches, and then its sides are rounded up. Each side has at least one
-/// patch.
-/// Throws setup_error if an option or the size is out of range.
+/// the multiple with an even number of patches. An image with too many patches is scaled to max_patches, and then its
+/// sides are rounded down. An image with too few patches is scaled to min_patches, and then its sides are rounded up.
+/// Each side has at least one patch. Throws setup_error if an option or the size is out of range.
 inline picture resize_to_patches(const picture& image, const resize_to_patches_options& options) {
   const std::size_t patch = options.patch, fewest = options.min_patches, most = options.max_patches;
   if (patch < 1 || patch > 65'535 || fewest < 1 || most < fewest || most > 1U << 24)

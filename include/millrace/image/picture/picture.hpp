@@ -10,10 +10,10 @@
 // Nothing is decoded until the plan is rendered. Rendering decodes only the rows and columns that the result needs.
 // Several resizes are merged into one resize from the source.
 // jpeg_options::quality is `exact` or `fast`. An `exact` image differs by at most 1 from "decode, crop, resize, flip"
-// with Pillow or torchvision (antialias). An exception is a bicubic resize of a tall image: where values are clamped,
-// the difference may be larger. A `fast` image is less accurate; picture_quality states the differences. pad(),
-// crop_beyond() and letterbox() add pixels around the image. The plan's geometry() maps boxes, points and label maps to
-// the padded image:
+// with Pillow or torchvision (antialias). Exception: Pillow 13 resizes a tall image vertically first, but Millrace
+// always resizes horizontally first. Therefore clamped values of a bicubic resize may differ by more than 1. A `fast`
+// image is less accurate; picture_quality states the differences. pad(), crop_beyond() and letterbox() add pixels
+// around the image. The plan's geometry() maps boxes, points and label maps to the padded image:
 //
 //   p = mr::jpeg(r["jpg"]).letterbox({.width = 640, .height = 640}).random_flip(rng);       // detectors
 //   q = mr::png(r["png"]).pad(4).random_crop(32, rng).random_flip(rng);                     // CIFAR
@@ -123,8 +123,9 @@ class picture {
   picture random_crop(picture_size size, rng& random) const;
 
   /// Adds pixels around the image. Later resizes do not blend the color of the padding into the image. A later resize
-  /// requires padding_mode::constant. Throws setup_error if a side is above 65535, or if the image already has
-  /// different padding. Throws data_error if an earlier crop left only padding.
+  /// requires padding_mode::constant. Throws setup_error if a side of the result is above 65535. If the image is
+  /// already padded, both paddings must have padding_mode::constant and the same color; otherwise, pad() throws
+  /// setup_error. Throws data_error if an earlier crop left only padding.
   picture pad(const padding_sides& sides, const padding_fill& fill = {}) const;
   picture pad(std::size_t sides, const padding_fill& fill = {}) const {
     return pad({.left = sides, .top = sides, .right = sides, .bottom = sides}, fill);
@@ -153,8 +154,8 @@ class picture {
   /// calls. Crops, resizes and flips run before all operations, even if apply() is called first.
   picture apply(std::shared_ptr<const row_operation> operation) const;
 
-  /// Returns the plan of the 16-bit values of a PNG that contains data, not colors. Include u16_picture.hpp to call
-  /// this function. Throws data_error if the file is not a PNG of 16-bit RGB.
+  /// Returns a plan that renders the 16-bit values of a PNG. Use it if the values are data, such as depth, instead of
+  /// colors. Include u16_picture.hpp to call this function. Throws data_error if the file is not a PNG of 16-bit RGB.
   u16_picture u16() const;
 
   /// Decodes into `row`, which has height * width * 3 bytes. The bits depend only on the file and the plan. Throws
@@ -190,7 +191,7 @@ class picture {
   void resize_here(std::size_t height, std::size_t width);
   void pad_here(const padding_sides& sides, const padding_fill& fill);
   bool is_padded() const noexcept { return rows_.is_padded() || columns_.is_padded(); }
-  /// Shortens the padded axes to the pixels that a crop has left. Throws data_error if only padding remains.
+  /// Removes from the padded axes the pixels that a crop has hidden. Throws data_error if only padding remains.
   void remove_hidden();
 
   /// Returns half of the margin, which is `total - part`. Half of an odd margin is rounded to even, as in torchvision.
@@ -198,7 +199,8 @@ class picture {
   error_location where() const;
   void start_plan();
 
-  /// Returns the columns after the EXIF orientation; down() returns the rows. columns_ and rows_ are as stored.
+  /// Returns the axis of the result's columns; down() returns the axis of its rows. columns_ and rows_ are the axes of
+  /// the stored image, before the EXIF orientation.
   detail::plan_axis& across() noexcept { return transposed_ ? rows_ : columns_; }
   detail::plan_axis& down() noexcept { return transposed_ ? columns_ : rows_; }
   const detail::plan_axis& across() const noexcept { return transposed_ ? rows_ : columns_; }

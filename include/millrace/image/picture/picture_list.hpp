@@ -34,11 +34,12 @@ namespace millrace { inline namespace MILLRACE_ABI {
 
 /// Options of a column of image lists.
 struct picture_list_options {
-  std::size_t max_pictures = 0;   ///< maximum number of images in a row; required, because it sets the size of batches
-  picture_size size{};            ///< size of every image; required, because the first row may have no image
-  bool truncate = false;          ///< if true, drops the images after max_pictures; if false, throws data_error
+  std::size_t max_pictures =
+      0;                   ///< maximum number of images in a row; required, because it determines the size of a slot
+  picture_size size{};     ///< size of every image; required, because an empty first row does not define it
+  bool truncate = false;   ///< if true, drops the images after max_pictures; if false, throws data_error
 
-  /// Compares all numbers.
+  /// Compares all options.
   friend bool operator==(const picture_list_options& a, const picture_list_options& b) noexcept {
     return a.max_pictures == b.max_pictures && a.size.width == b.size.width && a.size.height == b.size.height &&
            a.truncate == b.truncate;
@@ -72,7 +73,7 @@ class picture_list {
     if (pictures_.size() > options.max_pictures) {
       if (!options.truncate)
         throw data_error("a list has too many images: got " + std::to_string(pictures_.size()) +
-                             ", expected at most max_pictures " + std::to_string(options.max_pictures),
+                             ", expected at most max_pictures = " + std::to_string(options.max_pictures),
                          "Raise picture_list_options::max_pictures, or set truncate to drop further images",
                          detail::location_of(pictures_.front().data()));
       pictures_.erase(pictures_.begin() + static_cast<std::ptrdiff_t>(options.max_pictures), pictures_.end());
@@ -106,7 +107,7 @@ class picture_list {
     if (row.size() != options_.max_pictures * image_bytes)
       throw setup_error("the row for a list of images of shape " + to_string(shape()) + " has the wrong size: got " +
                             std::to_string(row.size()) + " elements, expected max_pictures * height * width * 3",
-                        "Pass a row of that size");
+                        "Pass a row of the expected size");
     for (std::size_t i = 0; i < pictures_.size(); ++i)
       pictures_[i].join(all, row.subspan(i * image_bytes, image_bytes));
   }

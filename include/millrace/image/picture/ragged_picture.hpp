@@ -11,9 +11,9 @@
 //
 // Each image is at the upper left of its row; the rest of the row has one color. A slot (the memory of a batch) has
 // space for `max` in every row. Only the used part is copied to a device. To group images of similar shape, use
-// mr::bucket<&example::kind>(). `kind` is a number that you assign, such as 1 for portrait and 2 for landscape. All
-// samples of a run must have the same options.
-// Errors: setup_error if the image is larger than `max` or an option is out of range; the same errors as `picture`.
+// mr::bucket<&example::kind>(). Add the member `kind` to `example`, and set it to a number, such as 1 for portrait and
+// 2 for landscape. All samples of a run must have the same options.
+// Errors: setup_error if the image is larger than `max`, or if an option is out of range. Also the errors of `picture`.
 // Threads: not synchronized.
 #pragma once
 
@@ -36,7 +36,7 @@ struct ragged_picture_options {
   std::size_t multiple_of = 1;   ///< rounds both sides of a row up to a multiple of this number, but not above `max`
   rgb_color color{};             ///< color of the padding
 
-  /// Compares all numbers.
+  /// Returns whether all options are equal.
   friend bool operator==(const ragged_picture_options& a, const ragged_picture_options& b) noexcept {
     return a.max.width == b.max.width && a.max.height == b.max.height && a.multiple_of == b.multiple_of &&
            a.color == b.color;

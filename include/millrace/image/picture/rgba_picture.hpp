@@ -6,13 +6,12 @@
 //     return {mr::rgba_picture(std::move(p)), r["cls"].as<std::int32_t>()};
 //   }
 //
-// Colors are resized with alpha as their weight, as in Pillow. Therefore colors of transparent pixels do not show. The
-// result of a resize differs by at most 1 from Pillow's. Without a resize, the stored colors do not change. Photometric
-// operations change only colors.
-// Alpha is 255 for an image without alpha, and for an image that is composited over a background. Formats with alpha:
-// PNG and WebP.
-// Errors: the same errors as `picture`. Threads: not synchronized. Memory: two RGB images for each image that is
-// rendered at the same time.
+// Colors are resized with alpha as their weight, as in Pillow. Therefore the colors of transparent pixels do not affect
+// visible pixels. The result of a resize differs by at most 1 from Pillow's. Without a resize, the stored colors do not
+// change. Photometric operations change only colors. Alpha is 255 for an image without alpha, and for an image that is
+// composited over a background. Formats with alpha: PNG and WebP.
+// Errors: the same errors as `picture`. Threads: not synchronized. Memory of a thread: two RGB images for each image of
+// a render_together() call.
 #pragma once
 
 #include <millrace/base/version.hpp>

@@ -54,7 +54,7 @@ struct box_options {
 /// How the coordinates of points are interpreted and clamped.
 struct point_options {
   bool pixel_centers = false;   ///< whether (0, 0) is the center of the first pixel, not its corner
-  bool clamp = false;           ///< moves points outside the image to the nearest edge or pixel center
+  bool clamp = false;           ///< moves outside points to the nearest edge (or pixel center, with pixel_centers)
 };
 
 /// The remaining boxes and their indices.
@@ -62,8 +62,8 @@ struct kept_boxes {
   std::vector<box> boxes;             ///< in pixels of the rendered image
   std::vector<std::size_t> indices;   ///< index of each box in the input; ascending
 
-  /// Selects the values (labels, areas, flags) that belong to the remaining boxes. Throws setup_error if there are
-  /// fewer values than input boxes.
+  /// Selects the values (labels, areas, flags) that belong to the remaining boxes. `values` has one value for each
+  /// input box. Throws setup_error if a remaining box has no value.
   template <class T>
   std::vector<T> of(const std::vector<T>& values) const {
     std::vector<T> selected;
@@ -139,10 +139,12 @@ class geometry {
 
 namespace detail {
 
-/// Returns the same axis for a mirrored source of `extent` pixels.
+/// Returns an axis that renders the same outputs if the source is mirrored. `extent` is the length of the source in
+/// pixels.
 plan_axis mirrored_axis(const plan_axis& axis, std::int64_t extent) noexcept;
 
-/// Returns the position of a source edge in the result of the axis. The result includes the padding, and begins at 0.
+/// Converts the source coordinate `edge` to an output coordinate. Output coordinate 0 is the start of the first output,
+/// which may be padding.
 double edge_on(const plan_axis& axis, double edge) noexcept;
 
 /// The range of output pixels on an axis that show a source pixel. All other output pixels are padding of a constant
@@ -151,12 +153,13 @@ struct shown_outputs {
   std::size_t begin = 0, end = 0;
 };
 
-/// Writes, for each output pixel in storage order, the source pixel that contains the output's center. A center exactly
-/// between two pixels belongs to the second pixel in source order. In repeated or mirrored padding, an entry is the
-/// source pixel that the output pixel repeats. In padding of a constant color, the entries are undefined.
+/// Sets pixels[k] to the source pixel that contains the center of output k. The outputs are numbered in storage order.
+/// A center exactly between two pixels belongs to the second pixel in source order. If the padding repeats or mirrors
+/// the image, the entry of a padding pixel is the source pixel that it shows. In padding of a constant color, the
+/// entries are undefined.
 shown_outputs nearest_pixels(const plan_axis& axis, padding_mode padding, std::vector<std::uint32_t>& pixels);
 
-/// The source pixels of both axes of a plan; reused for all plans.
+/// The source pixels of the outputs, on both axes of a plan. An object can be reused for other plans.
 struct nearest_grid {
   std::vector<std::uint32_t> rows, columns;
   shown_outputs shown_rows, shown_columns;

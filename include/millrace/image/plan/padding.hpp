@@ -45,15 +45,15 @@ struct letterbox_options {
 
 namespace detail {
 
-/// One axis of a padded image. If the result is flipped, positions count in the flipped direction. Position 0 is the
-/// first pixel of the image in this direction.
+/// One axis of a padded image. Position 0 is the first pixel of the image. If the padded image is flipped, positions
+/// are counted after the flip.
 struct padded_axis {
-  std::int64_t begin = 0, end = 0;                     ///< the positions of the result
+  std::int64_t begin = 0, end = 0;                     ///< range of positions in the padded image
   std::int64_t count = 0;                              ///< pixels of the image
   std::int64_t rendered_begin = 0, rendered_end = 0;   ///< the positions that are rendered
 
   std::int64_t size() const noexcept { return end - begin; }
-  /// Returns whether the rendered range equals the image's part of the result.
+  /// Returns whether the rendered range is the intersection of [begin, end) and [0, count).
   bool contains_rendered() const noexcept {
     return rendered_begin == (begin > 0 ? begin : 0) && rendered_end == (end < count ? end : count);
   }

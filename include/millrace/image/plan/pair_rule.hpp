@@ -64,7 +64,7 @@ class beta_draw {
   static constexpr std::uint64_t power(std::uint64_t x) noexcept {
     return x >= std::uint64_t{33} << 32 ? 0 : fixed_exp2(-static_cast<std::int64_t>(x));
   }
-  /// Draws -log2(U) / alpha.
+  /// Draws -log2(U) / alpha, where U is uniform between 0 and 1.
   constexpr std::uint64_t divided_exponential(rng& random) const noexcept {
     return static_cast<std::uint64_t>((unsigned_128{fixed_exponential(random)} << 32) / alpha_);
   }
@@ -98,7 +98,7 @@ struct pair_rule_options {
   double cutmix_alpha = 0;                 ///< 0 disables cutmix, unless cutmix_minmax is set
   double switch_probability = 0.5;         ///< probability of cutmix, if both methods are enabled
   double probability = 1;                  ///< probability of mixing a pair
-  std::array<double, 2> cutmix_minmax{};   ///< minimum and maximum side of the box, as fractions; 0 disables this rule
+  std::array<double, 2> cutmix_minmax{};   ///< minimum and maximum side of the box, as fractions; {0, 0} if unused
 };
 
 /// How a pair of rows is mixed.

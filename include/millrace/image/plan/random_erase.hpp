@@ -6,9 +6,9 @@
 //   box.erase(numbers, {.width = 224, .height = 224});       // f16 [3, 224, 224]
 //
 // The rule has up to ten attempts. Each attempt draws a uniform share of the area and a log-uniform ratio height /
-// width. A box that is smaller than the image in both dimensions gets a uniform position. If no box fits, nothing is
-// erased. All arithmetic uses integers, as in image/plan/random_crop.hpp.
-// Noise is approximately normal with variance 1. The same random numbers produce the same noise on every machine.
+// width. If the box is smaller than the image in both dimensions, the attempt succeeds, and draws a uniformly random
+// position. If no box fits, nothing is erased. All arithmetic uses integers, as in image/plan/random_crop.hpp. Noise is
+// approximately normal with variance 1. The same random numbers produce the same noise on every machine.
 // Source: timm/data/random_erasing.py, torchvision/transforms/v2/_augment.py.
 // Errors: setup_error if an option is outside its range. Threads: any thread; do not share an rng between threads.
 #pragma once
@@ -40,8 +40,8 @@ struct random_erase_options {
 
 namespace detail {
 
-/// Each key selects a sequence of approximately normal numbers with variance 1. Returns element `index` of this
-/// sequence.
+/// Returns element `index` of the sequence that `key` selects. The sequence consists of approximately normal numbers
+/// with variance 1.
 inline float normal_noise(std::uint64_t key, std::uint64_t index) noexcept {
   const std::uint64_t bits = mix_bits(key + 0x9e3779b97f4a7c15U * (index + 1));
   const auto ones = static_cast<std::int32_t>(std::popcount(bits >> 16));
@@ -56,7 +56,7 @@ struct erased_box {
   erase_fill fill = erase_fill::zero;
   std::uint64_t noise_key = 0;
 
-  /// Fills the box in each of three planes of this size.
+  /// Fills the box in each plane. `numbers` contains three planes of this size.
   template <training_element T>
   void erase(std::span<T> numbers, picture_size size) const noexcept {
     std::uint64_t index = 0;

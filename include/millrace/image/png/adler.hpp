@@ -19,7 +19,7 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// The two sums of Adler-32: the sum of the bytes, and the sum of the values that the first sum has after each byte.
+/// The two sums of Adler-32. Each byte is added to `first`. Then the new value of `first` is added to `second`.
 struct adler_sums {
   static constexpr std::uint32_t modulus = 65'521;
   static constexpr std::size_t block_bytes = 64;      ///< bytes in a step of the vector code

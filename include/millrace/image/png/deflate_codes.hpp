@@ -4,8 +4,8 @@
 //   if (!codes.build(literal_lengths, distance_lengths)) return damaged;
 //   std::uint32_t e = codes.literals()[bits & codes.literal_mask];
 //
-// An entry describes the next bits; see deflate_entry. If two literals (coded bytes) fit into the bits of the index,
-// one entry contains both. A code word longer than the index continues in a second table.
+// An entry describes the next bits; see deflate_entry. If the code words of two literals fit into the bits of the
+// index, one entry can contain both literals. A code word longer than the index continues in a second table.
 // Errors: build() returns false if the lengths are not a valid code. As in zlib, a valid code is complete or has a
 // single code word of one bit. Threads: not thread-safe; one thread at a time. Source: RFC 1951, 3.2.
 #pragma once
@@ -18,8 +18,8 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// The bit fields of a table entry. Bits 0 to 7 are the number of coded bits, including the extra bits of a length or a
-/// distance.
+/// The bit fields of a table entry. Bits 0 to 7 are the number of coded bits: the input bits that the entry decodes.
+/// They include the extra bits of a length or a distance.
 struct deflate_entry {
   static constexpr std::uint32_t coded_bits = 255;
 
@@ -54,7 +54,8 @@ class deflate_codes {
   const std::uint32_t* distances() const noexcept { return distances_; }
 
  private:
-  // These sizes suffice, because a second table with an index of k bits contains at least k + 1 code words.
+  // These sizes suffice: a second table of 2^k entries contains at least k + 1 code words. The maximum of k is 4 for
+  // literals and 6 for distances.
   static constexpr std::size_t literal_entries = (std::size_t{1} << literal_bits) + literal_symbols * 16 / 5 + 16;
   static constexpr std::size_t distance_entries = (std::size_t{1} << distance_bits) + distance_symbols * 64 / 7 + 64;
 

@@ -8,9 +8,9 @@
 //     if (const auto s = zip.run(memory, out, end); s != mr::detail::inflate_status::more) return s;
 //
 // The output is written to one block of memory, which must still contain the last `window_bytes` of earlier output. The
-// caller may move the output between calls. Fewer than `slack_bytes` bytes may be written beyond the limit; their
-// values are undefined. run() stops at the limit, and does not detect damage after the limit. finish() continues to the
-// end of the stream. Bytes outside the pieces are never read.
+// caller may move the output between calls. The inflater may also write up to `slack_bytes` - 1 bytes beyond the limit.
+// The values of these bytes are undefined. run() stops at the limit, and does not detect damage after the limit.
+// finish() continues to the end of the stream. Bytes outside the pieces are never read.
 // Errors: returned as a status; the output before the damage is correct. Threads: not thread-safe; one thread at a
 // time. Memory: nothing is allocated.
 // Source: RFC 1950 and RFC 1951. Like zlib with its largest window, the inflater accepts distances up to 32768,
@@ -33,9 +33,9 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 //   const mr::detail::inflate_stop why = mr::detail::inflate_loop::run(s, codes);
 //
 // Needs `least_input_bytes` of input. Writes fewer than `slack_bytes` bytes beyond the limit of the output. The bit
-// buffer is filled with one unaligned load of 8 bytes. Bits above `count` may be set. Such bits equal the next bits of
-// the input, so that filling the buffer again is harmless. A match (a copy of earlier output) is copied in words. The
-// last word may extend beyond the match; later output overwrites these bytes.
+// buffer is filled with one unaligned load of 8 bytes. Bits of the buffer above inflate_state::count may be set. They
+// equal the next bits of the input. Therefore fill() may set them again. A match (a copy of earlier output) is copied
+// in words. The last word may extend beyond the match; later output overwrites these bytes.
 // Errors: run() and one() return the reason for the stop. Threads: any thread, if no two calls share an output.
 // Source: RFC 1951, 3.2.3; the buffer is filled by "variant 4" of F. Giesen, "Reading bits in far too many ways".
 
@@ -59,7 +59,8 @@ class inflate_loop {
  public:
   static constexpr std::size_t least_input_bytes = 16, slack_bytes = 352;
 
-  /// Decodes until the input or the output is nearly exhausted, or the block ends.
+  /// Decodes until the block ends, the output reaches its limit, or fewer than `least_input_bytes` bytes of input
+  /// remain. Also stops at invalid data.
   MILLRACE_ALWAYS_INLINE static inline inflate_stop run(inflate_state& state, const deflate_codes& codes) noexcept {
     inflate_state s = state;   // a local copy, because output bytes may alias `state`
     const std::uint32_t* const literals = codes.literals();
@@ -69,8 +70,8 @@ class inflate_loop {
     fill(s);
     std::uint32_t e = literals[s.bits & deflate_codes::literal_mask];
     for (;;) {
-      // The buffer has at least 56 bits. Four lookups use 44 bits, so the next entry can be read before the buffer is
-      // filled.
+      // The buffer has at least 56 bits. Four entries of literals use at most 44 bits. At least 12 bits remain for the
+      // lookup of the next entry before fill().
       if (is_literal(e)) {
         e = put(s, e, literals);
         if (is_literal(e)) {
@@ -129,7 +130,7 @@ class inflate_loop {
   }
 
   /// Decodes one symbol, even at the end of the input. The caller must fill the buffer to 48 bits or more if there is
-  /// enough input. Stops before a symbol whose output would exceed the limit.
+  /// enough input. If the output is full, stops before a symbol that writes to it.
   static inflate_stop one(inflate_state& s, const deflate_codes& codes) noexcept {
     std::uint32_t e = codes.literals()[s.bits & deflate_codes::literal_mask];
     if (has_second_table(e)) e = second(e, s.bits, codes.literals(), deflate_codes::literal_bits);
@@ -233,7 +234,7 @@ class inflate_loop {
   MILLRACE_ALWAYS_INLINE static inline void copy(std::uint8_t* out, std::size_t distance, std::size_t length) noexcept {
     const std::uint8_t* from = out - distance;
     std::uint8_t* const end = out + length;
-    // A match has at most 258 bytes. The processor predicts a choice between two fixed lengths better than the end of a
+    // A match has at most 258 bytes. The processor predicts two comparisons with fixed lengths better than the end of a
     // loop.
     if (distance >= 16) {
       copy_64(out, from);
@@ -253,7 +254,8 @@ class inflate_loop {
       if (length > 192) std::memset(out + 192, byte, 80);
       return;
     }
-    // The match repeats its first bytes. Each step doubles the number of bytes at `from`.
+    // The match repeats the last `distance` bytes of the output. Each step doubles the distance between `from` and
+    // `out`, until a word of 8 bytes fits between them.
     for (; distance < 8; distance *= 2) {
       copy_word<8>(out, from);
       out += distance;
@@ -269,7 +271,7 @@ enum class inflate_status : std::uint8_t {
   bad_header,   ///< invalid zlib header
   bad_block_type,
   bad_stored_length,
-  bad_code_lengths,   ///< not a valid code
+  bad_code_lengths,   ///< code lengths that do not define a valid Huffman code
   bad_code,           ///< bits that are not a code word
   bad_distance        ///< a distance that points before the output
 };
@@ -294,8 +296,8 @@ class inflater {
   /// Begins a stream. `input` must outlive the last call of run() and finish().
   void begin(inflate_input& input) noexcept;
 
-  /// Writes output at `out`, and advances `out` until it reaches `limit`. A match (a copy of earlier output) must not
-  /// begin before `begin`.
+  /// Writes output at `out`, and advances `out` until it reaches `limit`. Returns `bad_distance` if a match (a copy of
+  /// earlier output) begins before `begin`.
   inflate_status run(const std::uint8_t* begin, std::uint8_t*& out, const std::uint8_t* limit) noexcept;
 
   /// Continues to the end of the stream. Returns `more` if the stream contains more output.
@@ -325,7 +327,7 @@ class inflater {
   bool fetch() noexcept;
   /// Fills the bit buffer to 48 bits or more, or with all remaining bits.
   void refill() noexcept;
-  /// Ensures that the buffer has `bits` bits, at most 48. Returns false if fewer bits remain.
+  /// Ensures that the buffer contains at least `bits` bits. `bits` is at most 48. Returns false if fewer bits remain.
   bool need(unsigned bits) noexcept {
     if (state_.count < bits) refill();
     return state_.count >= bits;
@@ -342,7 +344,7 @@ class inflater {
   inflate_input* input_ = nullptr;
   inflate_state state_;
   std::span<const std::uint8_t> piece_{};   // the part of the last fetched piece that is not in state_
-  std::size_t overlap_bytes_ = 0;           // last bytes of state_'s input that directly precede piece_ in memory
+  std::size_t overlap_bytes_ = 0;           // number of bytes at the end of state_'s input that also precede piece_
   bool last_block_ = false;
   place place_ = place::stream_header;
   std::uint32_t stored_bytes_ = 0, checksum_ = 0;

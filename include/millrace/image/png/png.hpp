@@ -9,8 +9,8 @@
 // Gamma, profiles and other ancillary chunks do not change pixels. To read palette indices, use mr::labels()
 // (label_map.hpp). To read all bits of 16-bit RGB, use u16() (u16_picture.hpp). Rows are inflated down to the end of
 // the crop, so damage below the crop can remain undetected. An interlaced file is decoded completely.
-// Errors: data_error if the bytes are not a PNG or are damaged, or if the image exceeds max_pixels or 65,535 pixels per
-// side. The error has shard, key and stage "png". Threads: not synchronized.
+// Errors: data_error if the bytes are not a PNG, are damaged, or declare an image that is too large. The limits are
+// max_pixels, and 65,535 pixels per side. The error has shard, key and stage "png". Threads: not synchronized.
 // Format: ISO/IEC 15948 (PNG).
 #pragma once
 

@@ -40,13 +40,12 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 // the high byte of 16-bit samples is used, as in Pillow and libpng. Colors beyond the end of a palette are black, as in
 // libpng.
 // Alpha is dropped without changing the colors, or kept, or used to composite pixels over a color. The transparency
-// chunk, tRNS, is read only if alpha is used. A composited value is (color * alpha + background * (255 - alpha)) / 255,
-// rounded.
-// The layout `samples` keeps the stored values: palette indices, and gray without scaling. A 16-bit sample becomes two
-// bytes in the machine's byte order, any other sample becomes one byte.
-// Up to `slack_bytes` may be read beyond `stored` and written beyond `memory`.
-// Errors: data_error if a palette or a needed tRNS is missing or invalid. Threads: not thread-safe; one thread at a
-// time.
+// chunk, tRNS, is read only if alpha is kept or used to composite. A composited value is (color * alpha + background *
+// (255 - alpha)) / 255, rounded. The layout `samples` keeps the stored values: palette indices, and gray without
+// scaling. A 16-bit sample becomes two bytes in the machine's byte order, any other sample becomes one byte. Up to
+// `slack_bytes` may be read beyond `stored` and written beyond `memory`.
+// Errors: data_error if pixels are palette indices and the palette is missing. data_error if tRNS is read and has a
+// wrong size or CRC. Threads: not thread-safe; one thread at a time.
 // Source: ISO/IEC 15948, 11.2 and 11.3.2; the division by 255 is Pillow's.
 
 enum class png_layout : std::uint8_t {
@@ -111,7 +110,7 @@ class png_decoder {
   /// a PNG, is damaged, or exceeds the limits.
   const png_header& open(std::span<const std::byte> file, const png_limits& limits = {});
 
-  /// Throws data_error if the file is too short to contain the rows above `bottom`.
+  /// Throws data_error if the file is too short to contain rows 0 to `bottom` - 1.
   void expect_rows(std::size_t bottom);
 
   /// Begins to decode a region of at least one pixel.
@@ -126,7 +125,8 @@ class png_decoder {
   /// Writes the next row to `to`, which must have row_bytes() bytes. Returns false after the last row.
   bool next_to(std::uint8_t* to);
 
-  /// Checks the file for damage after the last row, if the region includes the last row.
+  /// If the region includes the last row of the image, or the image is interlaced, checks the rest of the file for
+  /// damage.
   void finish();
 
   /// Calls use(y, row) for each row of the region; `y` is the index of the row in the image.

@@ -36,19 +36,19 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 //   const mr::detail::png_header h = mr::detail::read_png_header(file, {.max_pixels = 1'000'000});
 //   mr::detail::png_image_data pieces(file, h.data_at);          // an inflate_input
 //
-// The CRC of each IHDR, PLTE and IDAT chunk is checked before the chunk's bytes are used. Any other critical chunk
-// except IEND is an error. Ancillary chunks are skipped; the header contains the bytes of tRNS and eXIf. Nothing is
-// allocated. Sizes that PNG forbids or that exceed the limit are rejected.
+// The CRC of each IHDR, PLTE and IDAT chunk is checked before the chunk's bytes are used. Unknown critical chunks are
+// errors. Ancillary chunks are skipped; the header contains the bytes of tRNS and eXIf. Nothing is allocated. Sizes
+// that PNG forbids or that exceed the limit are rejected.
 // Errors: data_error with the stage "png". Lifetime: spans refer to the bytes of the file. Threads: pure functions; any
 // thread.
-// Source: ISO/IEC 15948, 5 and 11.2.
+// Source: ISO/IEC 15948, clauses 5 and 11.2.
 
 /// The color types of PNG, with their values in files.
 enum class png_color : std::uint8_t { gray = 0, rgb = 2, palette = 3, gray_alpha = 4, rgba = 6 };
 
 struct png_limits {
   std::uint64_t max_pixels = picture_limits{}.max_pixels;
-  bool check_sums = true;   ///< checks CRC and Adler-32; tests that change random bytes disable the checks
+  bool check_sums = true;   ///< checks CRC and Adler-32; false only in tests that change random bytes
 };
 
 /// The contents of the chunks before the image data.

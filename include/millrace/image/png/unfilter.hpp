@@ -134,7 +134,7 @@ class unfilter {
 #endif
 
   std::size_t pixel_bytes_;
-  [[maybe_unused]] bool vectors_;   // read only on x86-64 and aarch64
+  [[maybe_unused]] bool vectors_;   // used only on x86-64 and aarch64
 };
 
 }}}   // namespace millrace::detail

@@ -5,7 +5,7 @@
 //
 // Gray becomes RGB. Values are scaled from 0..maxval to 0..255 and rounded. Only the first image of a file is read;
 // later bytes are ignored. Rows are read in place, so the file must contain the full image.
-// Errors: data_error, with shard, key and stage "pnm", if the format is different or the file is truncated.
+// Errors: data_error, with shard, key and stage "pnm", if the file is not a PGM or PPM, or is truncated.
 // Threads: not synchronized.
 // Format: Netpbm's ppm(5) and pgm(5).
 #pragma once
@@ -20,9 +20,9 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-// The header of a PNM file, which precedes the samples. A header contains P5 (gray) or P6 (RGB), then width, height and
-// the largest value, each from 1 to 65,535. Blanks or comments precede each number; a comment extends from # to the end
-// of the line. One blank separates the header from the samples.
+// The header of a PNM file. It precedes the samples, which here are the color values of the pixels. A header contains
+// P5 (gray) or P6 (RGB), then width, height and the largest value, each from 1 to 65,535. Blanks or comments precede
+// each number; a comment extends from # to the end of the line. One blank separates the header from the samples.
 // Format: the netpbm pages pgm(5) and ppm(5).
 
 struct pnm_header {
@@ -55,7 +55,7 @@ bool is_pnm(std::span<const std::byte> file) noexcept;
 }   // namespace detail
 
 /// Returns a plan of the full image in `data`. Reads only the header.
-/// Throws data_error if the bytes are not a PGM or PPM or are truncated, or if the image exceeds max_pixels.
+/// Throws data_error in these cases: the file is not a PGM or PPM, the file is truncated, the image exceeds max_pixels.
 picture pnm(bytes data, const pnm_options& options = {});
 
 }}   // namespace millrace

@@ -23,7 +23,7 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-// An image file format: its name, and the function that renders planned images in this format.
+// An image file format: its name, and the function that renders planned images from files of this format.
 //
 //   static constexpr mr::detail::picture_format jpegs{.name = "jpeg", .render = mr::detail::render_jpegs};
 //   mr::picture p(file, mr::detail::picture_file{.format = &jpegs, .header = header, .options = options});
@@ -80,7 +80,7 @@ struct picture_job {
   const jpeg_options* options = nullptr;
   const jpeg_header* header = nullptr;
   std::uint32_t format_options = 0;       ///< options that only the format interprets
-  alpha_use alpha = alpha_use::ignored;   ///< other values only for formats with alpha
+  alpha_use alpha = alpha_use::ignored;   ///< values other than `ignored` require picture_format::has_alpha
   resize_plan plan{};                     ///< crop and resize, in pixels of the decoded image
   unsigned eighths = 8;                   ///< size of the decoded image, in eighths of the stored size: 1, 2, 4 or 8
   pixel_target target{};
@@ -93,8 +93,8 @@ void render_pictures(std::span<const picture_job> jobs, scratch& s);
 
 // Renders together the images of several rows and columns of a batch. A group is faster than single images, and has the
 // same result.
-// Errors: data_error for a damaged image; if several are damaged, for one of them. Lifetime: joined objects must
-// outlive render().
+// Errors: data_error for a damaged image. If several images are damaged, the error describes one of them. Lifetime: all
+// objects to which the added jobs point must outlive render().
 class picture_group {
  public:
   picture_group();
@@ -110,7 +110,7 @@ class picture_group {
   std::vector<picture_job> jobs_;
 };
 
-/// Renders the images of one item into `row`. join() adds these images to a group.
+/// Renders the images of one item into `row`. Calls item.join(), which adds these images to a group.
 template <class Item>
 void render_as_group(const Item& item, std::span<std::uint8_t> row, scratch& s) {
   auto& all = s.get<picture_group>();
@@ -149,9 +149,9 @@ void render_as_group(const Item& item, std::span<std::uint8_t> row, scratch& s) 
 //   resizer.render(planes);
 //   last.finish(job, memory);
 //
-// A job is one image. A job without padding, operations and patches is rendered directly to its target, and finish()
-// does nothing. Any other job is rendered as bytes, which finish() converts. Converted values equal the result of
-// normalize().
+// A job is one image. If a job has no padding, no operations and no patches, it is rendered directly to its target, and
+// finish() does nothing. Any other job is first rendered as 8-bit pixels. finish() converts them if the target has
+// another format. Converted values equal the result of normalize().
 // Errors: the errors of the operations. Threads: not thread-safe; one thread at a time. Memory: up to two images of
 // bytes.
 
@@ -168,7 +168,7 @@ class row_finisher {
 
  private:
   std::vector<std::uint8_t> bytes_;
-  std::vector<std::uint8_t> rendered_;   // an image that must be copied into its padding
+  std::vector<std::uint8_t> rendered_;   // an image that finish() copies to its place in the padded row
 };
 
 /// Delivers the rows of a box of an image.
@@ -184,7 +184,7 @@ class pixel_rows {
 /// Delivers the rows of several files, one file after the other.
 class row_decoder : public pixel_rows {
  public:
-  /// Begins a file. The fourth byte of its pixels must be alpha if `with_alpha`.
+  /// Begins the file of `job`. If `with_alpha` is true, the fourth byte of each pixel must be alpha.
   virtual void open(const picture_job& job, bool with_alpha) = 0;
   /// Called after the last row of the box.
   virtual void finish() {}

@@ -39,8 +39,8 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-// Joins requests for the same JPEG. The JPEG is then decoded once, and all its images share the decoded planes (luma
-// and chroma).
+// Joins requests for the same JPEG. The JPEG is then decoded once, and all jobs that render it share the decoded planes
+// (luma and chroma).
 //
 //   mr::detail::shared_requests all;                  // reused for all batches
 //   all.begin(jobs.size());
@@ -53,8 +53,8 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 // Requests are joined if they have the same decoding size and limits, and their bytes are at the same address. A joined
 // request is for the smallest box that contains the boxes of all its requests. If the decoder refuses the joined
 // request, a separate request may still succeed. Boxes far from each other are not joined, because decoding the area
-// between them would cost more. Two requests are decoded at a time. The longest request is first and the shortest is
-// last, because the last request may be decoded alone.
+// between them would cost more. The decoder processes two requests at a time. The request with the most bytes to decode
+// is first. The request with the fewest bytes is last, because the decoder may process it alone.
 // Errors: std::bad_alloc. Threads: not thread-safe; one thread at a time.
 
 class shared_requests {
@@ -105,7 +105,7 @@ class shared_requests {
     }
   }
 
-  /// Returns the requests to decode, the longest first.
+  /// Returns the requests. The request with the most bytes to decode is first.
   std::span<const jpeg_planes_request> list() const noexcept { return requests_; }
 
   /// Returns whether request `n` is for several jobs.
@@ -168,7 +168,7 @@ struct built_in_result {
 struct render_counts {
   std::uint64_t built_in = 0, built_in_progressive = 0;   ///< decoded by the built-in decoder
   std::uint64_t smaller = 0, by_entries = 0, by_restarts = 0, entries_refused = 0;
-  std::uint64_t bytes = 0, pixels = 0;   ///< sizes of the files, as stored
+  std::uint64_t bytes = 0, pixels = 0;   ///< bytes of the files; pixels of the stored images
   std::uint64_t shared = 0;              ///< images rendered from the planes of another image
   jpeg_counts libjpeg{};                 ///< counts of the images that libjpeg decoded
 

@@ -3,8 +3,8 @@
 //   mr::detail::basic_plane_resizer<mr::detail::portable_plane_kernels> r;
 //   r.start(job);                                   // then as in plane_resizer.hpp, which describes the results
 //
-// Four source rows at a time are resized to the output's columns. Each output row is a weighted sum of the resized
-// rows. Errors, threads: see plane_resizer.hpp.
+// The resampler (plane_resampler.hpp) receives four source rows at a time. For each output row, it returns rows and
+// their weights. A kernel computes the weighted sum of these rows. Errors, threads: see plane_resizer.hpp.
 #pragma once
 
 #include <millrace/image/resize/pixel_target.hpp>

@@ -8,9 +8,10 @@
 // have 7 fraction bits. run() resizes rows of bytes, and adds `offset` to each sum. run_wide() resizes rows that
 // already have 7 fraction bits. If weights are negative or above 1, sums are clamped to values of 0..255, as in Pillow.
 // Each implementation writes the outputs in its own order, and its row kernels restore the order from left to right.
-// Units: `out` has columns.padded() elements for each row; rows are `stride` elements apart. Each call processes four
-// rows. A caller with fewer rows must repeat a row. Up to guarded_plane::slack_bytes are read beyond the end of a row.
-// Errors: none. Threads: not thread-safe, except run(), which is const.
+// Units: in `out`, each row has columns.padded() elements, and the rows begin `stride` elements apart. Each call
+// processes four rows. A caller with fewer rows must repeat a row. Up to guarded_plane::slack_bytes are read beyond the
+// end of a row.
+// Errors: none. Threads: several threads may call run() and run_wide() at the same time, but not build().
 #pragma once
 
 #include <millrace/image/resize/tap_table.hpp>
@@ -53,7 +54,7 @@ struct wide_column_row {
 };
 
 inline constexpr int column_weight_bits = 13;
-inline constexpr int largest_column_sum = 255 << 7;   // less than 2^15; an overshoot may exceed 2^15
+inline constexpr int largest_column_sum = 255 << 7;   // less than 2^15; before the clamp, a sum may exceed 2^15
 inline constexpr std::size_t columns_at_once = 32;
 
 /// Calls each(k, weight) for each tap of an output, with weights of 13 bits.

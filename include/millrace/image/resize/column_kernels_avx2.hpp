@@ -5,15 +5,14 @@
 //   columns.run({.rows = {a, b, c, d}, .out = sums, .stride = 672});
 //
 // There are three kinds of kernels with the same results. The first kind whose conditions are met is used:
-// - short: up to 4 taps, and 8 neighboring outputs use at most 16 samples
-// - medium: up to 10 taps, and the first samples of 4 neighboring outputs are within 15 samples
+// - short: up to 4 taps, and the first samples of 8 neighboring outputs are at most 14 samples apart
+// - medium: up to 10 taps, and the first samples of 4 neighboring outputs are at most 14 samples apart
 // - long: any number of taps
 //
-// Weights that are negative or above 1 use medium or long, whose sums have 32 bits. The sums of short fit into 16 bits,
-// because put_weights() splits each weight into two bytes.
-// Order in `out`: of each 32 columns, the first vector contains columns 0-7 and 16-23. The second vector contains the
-// others.
-// Shapes, units, errors, threads: see column_kernels.hpp.
+// Weights that are negative or above 1 use medium or long, whose sums have 32 bits. In short, put_weights() splits each
+// weight into two bytes. Each output then has two sums of 16 bits, which are combined. Order in `out`: of each 32
+// columns, the first vector contains columns 0-7 and 16-23. The second vector contains the others. Shapes, units,
+// errors, threads: see column_kernels.hpp.
 #pragma once
 
 #ifdef __x86_64__
@@ -29,8 +28,8 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// The tables of 32 outputs. A lane of 16 bytes contains 8 outputs; lanes have the order of the columns. `pick` selects
-/// the samples from the window of 16 bytes that begins at base[lane].
+/// The tables of 32 outputs. A lane of 16 bytes contains 8 outputs. The four lanes are the columns 0-7, 16-23, 8-15 and
+/// 24-31. `pick` selects the samples from the window of 16 bytes that begins at base[lane].
 struct alignas(64) short_column_group {
   static constexpr std::size_t lanes = 4;
 
@@ -133,7 +132,7 @@ class columns {
     return true;
   }
 
-  /// Writes the weights of 8 outputs, or of the last outputs.
+  /// Writes the weights of 8 outputs, starting with output `begin`. If fewer outputs remain, writes only their weights.
   void put_weights(const column_plan& plan, std::size_t begin, short_column_group& group,
                    std::size_t lane) const noexcept {
     constexpr std::size_t places = tap_table::padded_count;

@@ -1,11 +1,12 @@
-// The kernels of column_kernels.hpp with NEON: the same sums, 8 columns of four rows at a time, from left to right.
+// The kernels of column_kernels.hpp with NEON. They compute the same sums, for 8 columns of four rows at a time, and
+// write the outputs in order from left to right.
 //
 //   mr::detail::neon::columns columns;
 //   columns.build({.taps = taps, .origin = 100, .flipped = true});
 //   columns.run({.rows = {a, b, c, d}, .out = sums, .stride = 672});
 //
 // There are three kinds of kernels with the same results. The first kind whose conditions are met is used:
-// - bytes: 8 neighboring outputs use at most 64 samples, there are few taps, and no weight is negative or above 1. A
+// - bytes: 8 neighboring outputs use at most 64 samples, no weight is negative or above 1, and sums fit in 16 bits. A
 //   weight is split into two bytes, and sums have 16 bits.
 // - words: 8 neighboring outputs use at most 64 samples. Sums have 32 bits.
 // - long: any number of taps
@@ -63,8 +64,8 @@ class columns {
  private:
   enum class kind : std::uint8_t { bytes_6, bytes_5, words, long_taps };
 
-  /// The window of up to 64 samples that 8 outputs use: the first sample, and the positions of the outputs' samples in
-  /// the window.
+  /// The window of up to 64 samples that 8 outputs use. `base` is the first sample of the window. `pick` has the
+  /// position of each output's first sample in the window.
   struct group {
     alignas(16) std::uint8_t pick[16];
     std::int32_t base;
@@ -74,7 +75,7 @@ class columns {
     alignas(16) std::uint8_t high[2][8], low[2][8];
   };
 
-  /// Returns false if the samples of 8 outputs exceed a window.
+  /// Returns false if the samples of 8 neighboring outputs do not fit into a window.
   bool build_groups(const column_plan& plan) {
     groups_.resize(padded() / 8);
     std::size_t widest = 0;
@@ -92,7 +93,7 @@ class columns {
     return widest <= 64;
   }
 
-  /// Returns false if the low parts of an output exceed their limit.
+  /// Returns false if the sum of an output's low parts could exceed 16 bits.
   bool build_byte_weights(const column_plan& plan) {
     const int bits = kind_ == kind::bytes_6 ? 6 : 5;
     int largest = 0;

@@ -5,13 +5,14 @@
 //   kernels::sum_four_rows({a, b, c, d}, count, {ba, bc, cb, cd});     // four sums; ba is 3 * b + a
 //   kernels::color_half({.luma = y, .blue = sums_u, .red = sums_v, .count = 64, .rgb = {red, green, blue}});
 //
-// On a subsampled axis, the chroma of a pixel is 3/4 of the nearer sample plus 1/4 of the other. `sums` are i16
-// numbers, four times as large as samples. The biases of color_row round as libjpeg does. If both axes are subsampled,
+// On a subsampled axis, the chroma of a pixel is 3/4 of the nearer sample plus 1/4 of the other. `sums` contain four
+// times the chroma values, as i16 numbers. The biases of color_row round as libjpeg does. If both axes are subsampled,
 // the biases are 8 for even and 7 for odd pixels. If only the horizontal axis is subsampled, the biases are 4 for even
 // and 8 for odd pixels. All implementations produce the same bits.
-// Units: samples. `sums` must also have the elements with the indices -1 and ceil(count / 2). Kernels may write and
-// read up to 31 samples beyond `count`. Errors: none. Threads: pure functions; any thread. Source of the rule:
-// libjpeg-turbo 2.1.5, jdsample.c and jdcolor.c.
+// Units: `count` is a number of samples, or of pixels in color_row. A sample is one value of luma or chroma.
+// color_half() also reads the sums with the indices -1 and ceil(count / 2). Kernels may write and read up to 31 samples
+// beyond `count`. Errors: none. Threads: pure functions; any thread. Source of the rule: libjpeg-turbo 2.1.5,
+// jdsample.c and jdcolor.c.
 #pragma once
 
 #include <millrace/base/version.hpp>
@@ -32,7 +33,8 @@ struct color_row {
   std::uint8_t* rgb[3] = {};
 };
 
-/// The 15-bit factors of chroma (u for blue, v for red) in vector kernels. R is y + v + red * v, and B is y + u + blue
+/// The factors of chroma (u for blue, v for red) in vector kernels, in units of 2^-15. R is y + v + red * v, and B is y
+/// + u + blue
 /// * u. G is y + green_of_blue * u + green_of_red * v.
 struct color_factors {
   static constexpr std::int16_t red = 13'173, blue = 25'297, green_of_blue = -11'277, green_of_red = -23'401;
@@ -51,8 +53,8 @@ struct portable_upsampling {
     for (std::size_t k = 0; k < 4; ++k) sum_rows(rows[1 + k / 2], rows[k / 2 + k % 2 * 2], count, sums[k]);
   }
 
-  /// Computes chroma that is subsampled only vertically. The result is u8, rounded by `bias`: 1 if `farther` is above,
-  /// 2 if `farther` is below.
+  /// Computes a chroma row if only the vertical axis is subsampled. `bias` determines the rounding: 1 if the farther
+  /// row is above, 2 if it is below.
   static void blend_rows(const std::int16_t* sums, std::size_t count, int bias, std::uint8_t* out) noexcept {
     for (std::size_t i = 0; i < count; ++i) out[i] = static_cast<std::uint8_t>((sums[i] + bias) >> 2);
   }

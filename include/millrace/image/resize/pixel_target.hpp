@@ -35,7 +35,7 @@ struct pixel_target {
 /// How the bytes of one channel are converted to numbers.
 struct number_scale {
   float scale = 1, bias = 0;
-  bool streams = false;   ///< stores bypass the cache; the memory must begin and end at multiples of 32 bytes
+  bool streams = false;   ///< if true, stores bypass the cache; memory must then begin and end at multiples of 32 bytes
 };
 
 struct portable_numbers {

@@ -1,4 +1,4 @@
-// The kernels of a plane_resizer with the vector instructions of the processor, AVX2 or NEON.
+// The kernels of a plane_resizer, implemented with AVX2 or NEON instructions.
 //
 //   mr::detail::basic_plane_resizer<mr::detail::vector_plane_kernels> r;   // only if cpu_has_word_layer()
 //
@@ -32,7 +32,7 @@ struct vector_plane_kernels {
 #ifdef __x86_64__
   using taps = avx2::tap_weights;
 #else
-  using taps = portable_taps;   // only 2 % of the instructions of an image
+  using taps = portable_taps;   // fast enough: computing the taps is only 2 % of the instructions for an image
 #endif
   using columns = word_layer::columns;
   using upsampling = word_layer::upsampling;

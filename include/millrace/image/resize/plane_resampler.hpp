@@ -1,5 +1,5 @@
-// Resizes several planes of equal size. Input: source rows of u8, four at a time. Output: the rows and weights of each
-// output row; row_kernels.hpp computes their sum.
+// Resizes several planes of equal size. Input: source rows of u8, four at a time. Output: for each output row, a list
+// of rows with the target width, and their weights. row_kernels.hpp computes the weighted sum of these rows.
 //
 //   mr::detail::basic_plane_resampler<mr::detail::portable_plane_kernels> r(false);   // reused for all images
 //   r.start({.rows = rows, .columns = columns, .origin = 100, .first_row = 60, .planes = 3});
@@ -8,10 +8,10 @@
 //     r.taps(output, t);                                                  // valid until the next push
 //   }
 //
-// With up to ten source rows per output row, the resized source rows are stored in a ring. With more source rows per
-// output row, the source rows are added to one sum per output row, and the sums are then resized. Therefore the memory
-// does not grow with the scale. If weights are negative or above 1, the source rows are resized before the addition,
-// not after it. Every CPU produces the same bits.
+// With up to ten source rows per output row, each source row is resized to the target width and stored in a ring. With
+// more source rows per output row, the source rows are added to one sum per output row. Then each sum is resized to the
+// target width. Therefore the memory does not grow with the scale. If some of these weights are negative or above 1,
+// each source row is resized before it is added. Every CPU produces the same bits.
 // Units: rows and columns of the planes. `origin` is the column of a pushed row's first sample.
 // Errors: none. Threads: not thread-safe; one thread at a time. Nothing is allocated unless an image is larger than all
 // previous images.
@@ -38,7 +38,7 @@ struct resample_options {
   int offset = 0;         ///< added to each value, in 128ths
 };
 
-/// Four rows of each of up to three planes.
+/// Four rows of each plane, for up to three planes.
 struct pushed_rows {
   std::array<const std::uint8_t*, 4> rows[3];
 };
@@ -128,7 +128,8 @@ class basic_plane_resampler {
 
   std::size_t place_of(std::size_t row) const noexcept { return row & (ring_rows_ - 1); }
 
-  /// Returns the maximum number of outputs that are in progress, or complete but not yet read.
+  /// Returns the maximum number of outputs that need memory at the same time: incomplete outputs, and complete outputs
+  /// that are not yet read.
   std::size_t outputs_at_once() const noexcept {
     std::size_t most = 1;
     for (std::size_t o = 0, later = 0; o < rows_->outputs(); ++o) {

@@ -2,14 +2,14 @@
 //
 //   mr::detail::plane_resizer r;                                             // reused for all images
 //   r.start({.plan = {.rows = y, .columns = x}, .target = {.data = row, .cold = true}});
-//   r.render(planes);                     // must contain resize_source_box(plan, image), see resize_plan.hpp
+//   r.render(planes);                     // `planes` must contain resize_source_box(plan, image); see resize_plan.hpp
 //   // or, instead of render(), rows of RGBX, from row r.rows().source_begin() on:
 //   r.set_source(left, width);
 //   while (r.wants_rows()) { fill(r.next_row()); r.commit_row(); }
 //
-// The method depends on the quality of the image:
-// - `exact`: computes the same RGB as libjpeg, then resizes it. The result differs by at most 1 from Pillow.
-// - `fast`: resizes the planes, then converts the result to RGB.
+// plane_resize::fast selects the method:
+// - false: computes the same RGB as libjpeg, then resizes it. The result differs by at most 1 from Pillow.
+// - true: resizes the planes, then converts the result to RGB.
 //
 // Shapes: pixel_target.hpp. Errors: throws std::bad_alloc. Threads: not thread-safe; one thread at a time. Every CPU
 // produces the same bits. No byte outside the image is written, and no byte outside the planes is read.

@@ -32,9 +32,9 @@ constexpr std::int64_t reach_of(resize_filter filter) noexcept { return filter =
 //
 // Units: source pixels. The edges of the box are fractions: begin / denominator and (begin + length) / denominator.
 // Taps, the source pixels of an output, stay inside [clip_begin, clip_end). On a padded axis, `before` outputs of
-// padding precede the rendered outputs, and `after` outputs of padding follow the rendered outputs. If a crop has
-// hidden rendered outputs, the number on that side is negative. All numbers are integers, so plans are identical with
-// every compiler.
+// padding precede the rendered outputs, and `after` outputs of padding follow the rendered outputs. A crop of a padded
+// axis may hide rendered outputs on one side. Then `before` or `after` is negative: minus the number of hidden outputs.
+// All numbers are integers, so plans are identical with every compiler.
 // Errors: resize() throws setup_error. Threads: not synchronized.
 
 /// One axis of a plan: a box of the source, and its rendered outputs.
@@ -90,7 +90,7 @@ struct plan_axis {
     after += flipped ? at_begin : at_end;
   }
 
-  /// Removes the outputs that a crop has hidden from a padded axis. Returns false if the crop shows only padding.
+  /// Removes the hidden outputs of a padded axis from the plan. Returns false if only padding is left.
   bool remove_hidden() noexcept {
     const std::int64_t padded[2] = {std::max<std::int64_t>(before, 0), std::max<std::int64_t>(after, 0)};
     const std::int64_t skipped = padded[0] - before, shown = extent() - padded[0] - padded[1];
@@ -123,7 +123,7 @@ struct plan_axis {
       constexpr std::int64_t largest_denominator = std::int64_t{1} << 20;
       if (denominator > largest_denominator)
         throw setup_error("an image plan has too many alternating crops and resizes to be computed exactly",
-                          "Call pixels() in between, or crop and resize only once");
+                          "Combine the crops and resizes into one crop and one resize");
     }
     target = outputs;
     // The outputs whose centers are inside the image. A center at the image's edge is in the padding.
@@ -165,7 +165,7 @@ struct resize_plan {
   plan_axis rows{};
   plan_axis columns{};
   bool transposed = false;
-  padding_mode padding = padding_mode::constant;   ///< the pixels around a padded axis
+  padding_mode padding = padding_mode::constant;   ///< the kind of pixels in the padding
 };
 
 // Computes the range of source pixels that a plan uses, without the tables of weights.

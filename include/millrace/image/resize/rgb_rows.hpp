@@ -5,13 +5,13 @@
 //   rows.compute(60);                                   // rows 60 .. 63; 60 is a multiple of vertical_sampling
 //   std::uint8_t green = rows.row(1, 2)[0];          // row 62, column rows.left() (101 or 100)
 //
-// The result is three planar channels. Gray planes need no conversion and are not accepted. The planes must contain one
-// pixel around the requested columns and rows, except at the image's edge, where libjpeg repeats the last sample.
-// Rows below the planes repeat the last row. Callers may read 64 bytes beyond the end of a row.
-// Errors: none. Threads: not thread-safe; one thread at a time. Nothing is allocated unless a width exceeds all
-// previous widths.
-// Chroma is interpolated as in fancy_upsampling.hpp. With fewer than three chroma columns, or at 1/8 of the size,
-// libjpeg repeats samples instead.
+// The result is three planar channels. Gray planes need no conversion and are not accepted. On each side of the
+// requested area, the planes must contain one more pixel. At an edge of the image, this pixel is not needed, because
+// libjpeg repeats the last sample. For rows below the planes, compute() repeats the last row of the planes. Callers may
+// read 64 bytes beyond the end of a row.
+// Errors: none. Threads: not thread-safe; one thread at a time. Cost: the buffers are reused; memory is allocated only
+// when a buffer must grow. Chroma is interpolated as in fancy_upsampling.hpp. If the image has fewer than three chroma
+// columns, or is decoded at 1/8 of its size, each chroma sample is repeated instead, as in libjpeg.
 #pragma once
 
 #include <millrace/image/jpeg/baseline/jpeg_planes.hpp>
@@ -174,7 +174,7 @@ class basic_rgb_rows {
 
   /// The chroma samples that a row's pixels use, including one neighbor at each end.
   struct chroma_span {
-    std::size_t begin, before, count;   // `before` samples precede the sample that contains the first pixel
+    std::size_t begin, before, count;   // before: number of samples before the sample of the first pixel
   };
 
   chroma_span span_of(const guarded_plane& plane) const noexcept {

@@ -7,13 +7,14 @@
 //   mr::detail::portable_rows::blend_rgb(t, {.bytes = row, .columns = 224});
 //   mr::detail::portable_rows::blend_ycc(luma, chroma, {.bytes = row, .columns = 224});
 //
-// The column kernels of the same implementation compute the input rows.
+// The input rows must be from the column kernels of the same implementation, because each implementation has its own
+// order of columns.
 // - Weights have 14 fraction bits, and the weights of an output row sum to 1. No weight may be above 1.
 // - Negative weights must be first, because a sum saturates at the largest 16-bit number.
 // - blend_rgb computes R, G and B in the same way. A gray image is RGB with a plane_stride of 0.
 // - blend_ycc converts luma and centered chroma. The weights of chroma include factors of the color conversion; see
 //   row_weights. Colors are clamped after the resize.
-// - add_rows adds four rows of u8 to 32-bit sums. add_lines adds four rows of Q7 to such sums. Both functions are for
+// - add_rows adds four rows of u8 to 32-bit sums. add_lines adds four rows of Q7 to 32-bit sums. Both functions are for
 //   output rows with many input rows.
 //
 // Errors: none. Threads: pure functions; any thread.
@@ -30,13 +31,13 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 inline constexpr std::size_t max_row_taps = 10;
 
 struct row_taps {
-  static constexpr std::size_t capacity = max_row_taps + 1;   // a weight above 1 is split into two
+  static constexpr std::size_t capacity = max_row_taps + 1;   // one more, because callers split a weight above 1
 
   const std::int16_t* rows[capacity] = {};
   std::int16_t weights[capacity] = {};
   std::size_t count = 0;
   std::size_t plane_stride = 0;   ///< elements between the planes of a row
-  bool clamps = false;            ///< whether sums of blend_ycc may overshoot
+  bool clamps = false;            ///< whether blend_ycc must clamp its sums
 
   void add(const std::int16_t* row, std::int16_t weight) noexcept {
     rows[count] = row;
@@ -45,7 +46,7 @@ struct row_taps {
 };
 
 struct row_output {
-  std::uint8_t* bytes = nullptr;   ///< one row, with space for the columns, padded to a multiple of columns_at_once
+  std::uint8_t* bytes = nullptr;   ///< one row, with space for a multiple of columns_at_once columns
   std::size_t columns = 0;
   bool planar = false;            ///< whether the row has three planes; if false, R, G, B of each column are adjacent
   std::size_t plane_bytes = 0;    ///< distance between the planes of a planar row

@@ -50,7 +50,7 @@ class cubic_kernel {
   static constexpr int fraction_bits = 18;
 
   int shift_;
-  std::uint64_t reciprocal_;   // a little above 2^102 / pixel, so that integer distances stay integers
+  std::uint64_t reciprocal_;   // rounded up, so that a distance of n pixels is converted to exactly n
 };
 
 /// The pixels that one output may use. Source pixel i is at position (2 i + 1) * step. The first pixel is `start`, at
@@ -128,7 +128,8 @@ class tap_table {
     std::size_t used;   ///< weights_at of the first output
   };
 
-  /// Appends `outputs` outputs of at most `most` weights, and returns the memory for few_outputs outputs.
+  /// Appends `outputs` outputs (at most few_outputs) of at most `most` weights each. The returned memory always has
+  /// space for few_outputs outputs.
   few_places append_few(std::size_t outputs, std::size_t most) {
     constexpr std::size_t places = few_outputs * padded_count;
     while (weights_.size() < used_ + places || first_.size() < outputs_ + few_outputs) grow(places);

@@ -1,7 +1,7 @@
 // Computes the weights of tap_table.hpp with AVX2, for eight outputs at a time. The numbers are identical to those of
-// tap_table.
+// tap_table. Supports only the bilinear filter with at most 4 taps per output, for images of moderate size.
 //
-//   mr::detail::avx2::tap_weights::build(table, axis);   // any axis; tap_table computes long filters and large sides
+//   mr::detail::avx2::tap_weights::build(table, axis);   // any axis; calls table.build(axis) if it is not supported
 //
 // The reciprocals are computed in doubles, and corrected so that they are the same integers as in tap_table. Errors,
 // threads: see tap_table.hpp.
@@ -22,7 +22,7 @@ class tap_weights {
   static void build(tap_table& table, const plan_axis& axis) {
     if (axis.filter != resize_filter::bilinear) return table.build(axis);
     tap_window t(axis);
-    constexpr std::int64_t most = std::int64_t{1} << 29;   // so that sums of four fit into 32 bits
+    constexpr std::int64_t most = std::int64_t{1} << 29;   // so that the sum of four weights fits into 32 bits
     const std::int64_t last_center = t.center + 2 * axis.length * (axis.count + at_once);
     if (t.max_taps() > taps || last_center + t.reach > most || (2 * t.end + 2 * taps) * t.step > most)
       return table.build(axis);
@@ -102,7 +102,8 @@ class tap_weights {
     return result;
   }
 
-  /// The reciprocals of the last sums. If an image is enlarged, all sums except those at its edges are equal.
+  /// The reciprocals of the sums of weights in the previous call. If an image is enlarged, all sums except those at its
+  /// edges are equal.
   struct reciprocal_cache {
     quads of;
     octs even, odd;
@@ -144,7 +145,7 @@ class tap_weights {
     return static_cast<std::size_t>(_mm_cvtsi128_si32(most));
   }
 
-  /// Returns (2^46 + divisor / 2) / divisor, as tap_table does.
+  /// Returns (2^46 + sum / 2) / sum in integers, as tap_table does.
   static octs reciprocals(octs sum) noexcept {
     const doubles divisor = to_doubles(sum), dividend = to_doubles(sum >> 1) + 0x1p46;
     const doubles quotient = _mm256_floor_pd(dividend / divisor), rest = dividend - (quotient * divisor);
@@ -158,7 +159,7 @@ class tap_weights {
   static octs exponent() noexcept { return (octs)(doubles{} + 0x1p52); }
 
   static quads all(std::int64_t value) noexcept { return quads_of(static_cast<int>(value)); }
-  /// Returns the products of the lower, unsigned halves of octs.
+  /// Multiplies the lower 32 bits of each element of `a` and `b`, as unsigned numbers.
   static octs products(octs a, octs b) noexcept { return (octs)_mm256_mul_epu32((__m256i)a, (__m256i)b); }
   static quads even_and_odd(octs even, octs odd) noexcept {
     return (quads)_mm256_blend_epi32((__m256i)even, (__m256i)odd, 0xaa);

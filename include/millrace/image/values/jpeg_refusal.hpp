@@ -23,17 +23,17 @@ enum class jpeg_refusal : std::uint8_t {
   machine,          ///< a processor that the decoder does not support
   not_a_jpeg,       ///< not a JPEG, or cut short within its header
   process,          ///< arithmetic, lossless or hierarchical coding
-  precision,        ///< samples that do not have 8 bits, or 16-bit quantizers
+  precision,        ///< 16-bit quantizers, or samples of more or less than 8 bits
   components,       ///< a number of components other than 1 or 3
   sampling,         ///< a sampling other than 4:4:4, 4:2:2, 4:4:0 or 4:2:0
   several_scans,    ///< more than one scan
-  colors,           ///< RGB, or possibly not YCbCr
-  unusual_header,   ///< rare markers or fields, or markers that libjpeg warns about
+  colors,           ///< three components that are not marked as YCbCr, such as RGB
+  unusual_header,   ///< rare markers or values, including those that libjpeg warns about
   tables,           ///< missing or invalid tables
   damaged,          ///< invalid codes, truncated data, a missing marker, or bytes between restart intervals
   wild_values,      ///< impossible coefficients; they overflow differently in each decoder
-  progressive,      ///< a progressive file, which progressive_decoder.hpp decodes
-  unrefined,        ///< progressive, and some coefficient bits are in no scan; libjpeg smooths such images
+  progressive,      ///< only from the baseline decoder: progressive_decoder.hpp decodes the file instead
+  unrefined,        ///< progressive, and the scans lack some coefficient bits; libjpeg smooths such images
   limits            ///< progressive, and exceeds the maximum number of scans or the memory limit
 };
 

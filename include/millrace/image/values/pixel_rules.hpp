@@ -14,14 +14,14 @@
 namespace millrace { inline namespace MILLRACE_ABI {
 
 /// The filter of a resize: the rule that weights the source pixels of each output pixel. The weights of bilinear and
-/// bicubic equal the antialiased weights of Pillow and torchvision. If the image is reduced, the width of an
-/// antialiased filter is in pixels of the result. Otherwise, the width is in pixels of the source.
-/// opencv_linear is for models that were trained with images of cv::resize(): the pixels differ by at most 1 from
-/// INTER_LINEAR of OpenCV 5. Use opencv_linear only for such models, because reduced images show aliasing.
+/// bicubic equal the antialiased weights of Pillow and torchvision. For bilinear and bicubic, `pixel` below means a
+/// pixel of the result if the image is reduced, and a pixel of the source if it is enlarged. opencv_linear is for
+/// models that were trained with images of cv::resize(): the pixels differ by at most 1 from INTER_LINEAR of OpenCV 5.
+/// Use opencv_linear only for such models, because reduced images show aliasing.
 enum class resize_filter : std::uint8_t {
   bilinear,       ///< a triangle; reaches one pixel to each side
   bicubic,        ///< Keys' cubic with a = -0.5; reaches two pixels to each side, and overshoots at edges
-  opencv_linear   ///< cv::INTER_LINEAR: a triangle of two pixels of the source, without antialiasing
+  opencv_linear   ///< cv::INTER_LINEAR: a triangle; reaches one source pixel to each side, without antialiasing
 };
 
 /// The source of the pixels around an image. The names and pixels equal those of torchvision's pad().

@@ -2,7 +2,7 @@
 // Pillow's matrix of six numbers.
 //
 //   const auto map = mr::detail::rotation_of(9, {.width = 224, .height = 224});   // 9 degrees, counter-clockwise
-//   map.x(10.5, 20.5);                                                            // the column of that point's source
+//   map.x(10.5, 20.5);                                                            // source column of pixel (10, 20)
 //
 // Points are in pixels; the center of the first pixel is (0.5, 0.5). Rotations are bit-identical to Pillow's.
 // Errors: none. Threads: pure functions; any thread.
@@ -31,10 +31,10 @@ struct affine_size {
   std::size_t width = 0, height = 0;
 };
 
-/// Rounds a number in [-1, 1] to 15 decimal digits, ties to even.
+/// Rounds a number in [-1, 1] to 15 digits after the decimal point. Ties round to the even digit.
 inline double with_15_digits(double value) noexcept {
   int exponent = 0;
-  const double fraction = std::frexp(value, &exponent);   // exact; scaling to 53 bits is exact, too
+  const double fraction = std::frexp(value, &exponent);   // exact; the multiplication below is exact, too
   const auto mantissa = static_cast<std::int64_t>(std::abs(fraction) * 0x1p53);
   const int shift = 53 - exponent;
   if (shift > 120) return 0;

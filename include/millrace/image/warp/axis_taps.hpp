@@ -30,7 +30,7 @@ struct axis_tap_row {
   const float *before = nullptr, *own = nullptr, *next = nullptr, *last = nullptr;
   /// Weights of the neighbors; the byte's own weight is 1 minus their sum.
   const float *before_weights = nullptr, *next_weights = nullptr, *last_weights = nullptr;
-  std::size_t weight_mask = ~std::size_t{0};   ///< byte i uses weight i & mask; for equal weights: fewest_weights - 1
+  std::size_t weight_mask = ~std::size_t{0};   ///< byte i uses weight i & mask; fewest_weights - 1 if all are equal
   float error = axis_tap_error;                ///< negative if results are exact
   std::size_t count = 0;
   std::uint8_t* to = nullptr;

@@ -5,8 +5,9 @@
 //   if (!w.run(from, pixels, mr::detail::shear_x_of(0.3), mr::detail::warp_filter::bicubic, fill)) go_the_plain_way();
 //
 // In a horizontal shear, all pixels of a row have the same distance from their sources. In a vertical shear, all pixels
-// of a column have the same distance from their sources. The distance is computed once per row or column. The general
-// kernels (warp_kernels.hpp) recompute bytes that Pillow's rounding of distances might change.
+// of a column have the same distance from their sources. The distance is computed once per row or column. The bytes are
+// computed in float. If rounding might change a byte, the general kernels (warp_kernels.hpp) recompute it as Pillow
+// does.
 // Errors: throws std::bad_alloc. Threads: not thread-safe; one thread at a time.
 #pragma once
 
@@ -166,8 +167,8 @@ class axis_warp {
     return true;
   }
 
-  /// Shifts along columns. Each column is stored with an integer shift, so that the neighbors of a byte are in the rows
-  /// above and below.
+  /// Shears or translates along columns. In numbers_, each column is already shifted by the integer part of its
+  /// distance. Therefore the neighbors of a byte are at the same index in the rows above and below.
   bool run_down_columns(const warp_source& from, const rgb_pixels& p, const affine_map& map, const rgb_color& fill) {
     if (!find_runs(p, map)) return false;
     const auto stride = static_cast<std::ptrdiff_t>(p.row_bytes() + slack);

@@ -4,9 +4,8 @@
 //   mr::detail::warp<mr::detail::word_layer::warping> w;
 //   if (mr::detail::cpu_has_word_layer()) w.run(pixels, map, mr::detail::warp_filter::bilinear, {0, 0, 0});
 //
-// Values are computed in float. Only values close to an integer may differ from a computation in double. Pixels with
-// such a value are recomputed in double.
-// Errors, threads: see warp.hpp.
+// Channel values are computed in float and truncated to integers. Rounding errors can change the result only if a value
+// is close to an integer. Pixels with such a value are recomputed in double. Errors, threads: see warp.hpp.
 #pragma once
 
 #include <millrace/image/color/unfused.hpp>

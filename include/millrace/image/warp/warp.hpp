@@ -5,8 +5,8 @@
 //
 // The source of a pixel is the point to which the map moves the pixel's center. Pixels whose source is outside the
 // image get the fill color. The filter is one of these:
-// - nearest: copies the pixel that contains the source. Sources are computed in fixed point with 16 fraction bits. If
-//   the map has no rotation and no shear, sources are computed incrementally in double.
+// - nearest: copies the pixel that contains the source. Without rotation and shear, sources are computed incrementally
+//   in double. Otherwise, sources are computed in fixed point with 16 fraction bits if they fit, else in double.
 // - bilinear, bicubic: see warp_kernels.hpp, or axis_warp.hpp for maps along one axis.
 //
 // Errors: throws std::bad_alloc. Threads: not thread-safe; one thread at a time.

@@ -87,7 +87,7 @@ inline void keep_inside(warp_line& line) noexcept {
 }
 
 /// Calls pixel(point, to) for each pixel in [begin, end) that has its source inside the image. Fills all other pixels.
-/// Always inlined, so that callers may be compiled for any target.
+/// Always inlined, so that the compiler uses the instruction set of the caller.
 template <class Pixel>
 MILLRACE_ALWAYS_INLINE inline void for_each_point(const warp_line& line, std::size_t begin, std::size_t end,
                                                   const Pixel& pixel) noexcept {

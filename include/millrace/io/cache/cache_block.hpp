@@ -1,5 +1,5 @@
-// cache_block: one file of a cache on a local disk. An object is a file of a remote storage. The file of the cache
-// contains one block (8 MiB) of an object, its checksums, and the name and version of the object.
+// cache_block: one file of a cache on a local disk. An object is a file of a remote storage. A file of the cache
+// contains one block (8 MiB) of one object, the checksums of the block, and the name and version of the object.
 //
 //   mr::detail::cache_block block = mr::detail::open_cache_block(path);
 //   if (!block.belongs_to(object, 7, layout)) return;                     // another block, or a damaged head
@@ -68,8 +68,8 @@ class cache_block {
   const cache_block_head& head() const noexcept { return *head_; }
   /// Returns whether this is block `number` of `object`, with the sizes of `layout`.
   bool belongs_to(const cached_object& object, std::uint64_t number, const cache_layout& layout) const noexcept;
-  /// Reads up to the end of the block. Returns the number of bytes read, or nothing if a checksum is wrong. Requires a
-  /// valid head, and an offset within the data.
+  /// Reads until the buffer is full or the block ends. Returns the number of bytes read, or nothing if a checksum is
+  /// wrong. Requires a valid head, and an offset within the data.
   std::optional<std::size_t> read_at(std::uint64_t offset_bytes, std::span<std::byte> buffer);
   /// Returns whether every checksum is correct. Requires a valid head.
   bool check_all();
@@ -84,11 +84,12 @@ class cache_block {
   unique_fd file_;
   std::optional<cache_block_head> head_;
   std::uint64_t data_at_ = 0;
-  std::vector<std::byte> chunk_{};   // cache: the last chunk that was read in part
+  std::vector<std::byte> chunk_{};   // the last chunk of which a read needed only a part; the next read may reuse it
   std::uint64_t chunk_number_ = ~std::uint64_t{0};
 };
 
-/// Opens a block, and locks its file for readers. If the file does not exist, returns a cache_block without a file.
+/// Opens a block, and requests a shared lock on its file. If the file does not exist, returns a cache_block without a
+/// file.
 cache_block open_cache_block(const std::string& path);
 
 }}}   // namespace millrace::detail

@@ -37,9 +37,10 @@ struct cache_contents {
   std::vector<cache_contents_file> files{};   ///< sorted by name and version
   std::uint64_t disk_bytes = 0;               ///< all bytes that the cache uses on the disk
   std::uint64_t blocks = 0;                   ///< all blocks
-  /// All blocks with a wrong checksum or head. `files` does not count blocks with a wrong head.
+  /// All blocks with a wrong checksum, or with an invalid head (the description at the start of a block's file).
+  /// `files` does not count blocks with an invalid head.
   std::uint64_t damaged_blocks = 0;
-  std::uint64_t parts = 0;   ///< incomplete blocks of live processes and of killed processes
+  std::uint64_t parts = 0;   ///< incomplete blocks: still being written, or left by a killed process
 };
 
 /// Returns the contents of the cache in a folder. If `check` is false, the function checks the heads of blocks, but not

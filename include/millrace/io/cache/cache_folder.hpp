@@ -77,9 +77,10 @@ class cache_folder {
   cache_block open(const cached_object& object, std::uint64_t number);
   /// Removes a damaged block.
   void drop_damaged(const cached_object& object, std::uint64_t number, const cache_block& block);
-  /// Reserves the space of the block, and returns a turn for which is_mine() is true. Evicts other blocks if necessary.
-  /// If another thread or process is fetching the block, waits until the block is complete or the wait limit is
-  /// reached. If `waits` is false, returns immediately, and has_appeared() is true although the block is incomplete.
+  /// Acquires the right to fetch a block. Reserves its space, evicts other blocks if necessary, and returns a turn for
+  /// which is_mine() is true. If another thread or process is fetching the block, waits until the block is complete or
+  /// the wait limit is reached. If `waits` is false, does not wait. Then has_appeared() is true although the block is
+  /// incomplete. If the cache fails or the wait limit is reached, is_mine() and has_appeared() are both false.
   cache_turn acquire_turn(const cached_object& object, std::uint64_t number, bool waits = true);
   /// Writes a block. Requires that the turn's is_mine() is true. Returns false if the write fails.
   bool store(cache_turn& turn, const cached_object& object, std::uint64_t number, std::span<const std::byte> data);

@@ -1,5 +1,5 @@
-// cache_ledger: manages the disk space of a cache. The ledger counts the bytes in use. If new blocks (parts of remote
-// files, each in its own file) need space, the ledger evicts old blocks.
+// cache_ledger: manages the disk space of a cache. The ledger counts the bytes in use. A block is a range of a remote
+// file, and is stored in a separate local file. If new blocks need space, the ledger evicts old blocks.
 //
 //   mr::detail::cache_ledger ledger(options, counts);
 //   const bool fits = ledger.reserve(part.get(), bytes);       // sets the size of the file; may evict blocks
@@ -7,13 +7,12 @@
 //   ledger.remove("ab/x", damaged.file());
 //
 // All processes of one user share the subfolder "millrace-cache-USER-1" of the cache's folder. The file "ledger" in
-// this subfolder contains the bytes in use. A process locks this file before each change.
-// A process adds the bytes of a block to the ledger before it resizes the block's file. If a process is killed, the
-// ledger may state too many bytes, but never too few. A scan of all files corrects the ledger at the start and before
-// each eviction.
-// Blocks of outdated versions of remote files are evicted first. Other blocks are evicted in the order of their last
-// use, with a precision of one second. Open blocks, and parts (incomplete blocks) that a process is writing, are not
-// evicted. Parts of dead processes are removed. Files with other names stay.
+// this subfolder contains the number of bytes in use. A process locks this file before each change. A process adds the
+// bytes of a block to the ledger before it resizes the block's file. If a process is killed, the ledger may state too
+// many bytes, but never too few. A process scans all files and corrects the ledger when it opens the cache, and before
+// each eviction. Blocks of outdated versions of remote files are evicted first. Other blocks are evicted in the order
+// of their last use, with a precision of one second. Open blocks, and parts (incomplete blocks) that a process is
+// writing, are not evicted. Parts of dead processes are removed. Files with other names stay.
 // Errors: none. A failure is counted, the first failure is reported, and reads bypass the cache. A lock that another
 // process does not release in time is also a failure. After a failure, the process does not use the cache for one
 // second.
@@ -102,7 +101,7 @@ struct cache_file_name {
 
 /// Returns "ab/<object>-<version>-<number>", where ab are the first two digits of the object's digest.
 std::string text_of(const cache_file_name& name);
-/// Parses the name of a file in a subfolder. Returns nothing if the file does not contain a block.
+/// Parses the name of a block's file, without the folder "ab". Returns nothing if `file` is not such a name.
 std::optional<cache_file_name> parse_cache_file(std::string_view file) noexcept;
 
 /// A file of a cache.
@@ -164,7 +163,8 @@ class cache_ledger {
   std::uint64_t used_bytes();
   /// Returns the number of bytes that must be evicted so that `needed` more bytes fit.
   std::uint64_t excess(std::uint64_t used, std::uint64_t needed) const noexcept;
-  /// Scans all files. Evicts at least `at_least` bytes, or more if `needed` bytes do not fit. Returns the bytes in use.
+  /// Scans all files. Evicts at least `at_least` bytes, and continues until `needed` more bytes fit. Returns the number
+  /// of bytes that are then in use.
   std::uint64_t evict(std::uint64_t needed, std::uint64_t at_least);
 
   const std::string root_;

@@ -21,12 +21,13 @@ namespace millrace { inline namespace MILLRACE_ABI {
 struct cache_options {
   /// The local folder in which the cache creates its subfolder. If empty, mr::remote() caches nothing.
   std::string folder{};
-  std::optional<std::uint64_t> bytes{};   ///< maximum bytes of the cache on the disk
+  std::optional<std::uint64_t> bytes{};   ///< maximum bytes of the cache on the disk; no maximum if unset
   double keep_free_share = 0.05;          ///< minimum free share of the file system, from 0 to 1
   /// Maximum time that a read waits for another process that is fetching the same bytes.
   std::chrono::nanoseconds wait_limit = std::chrono::seconds(30);
   unsigned prefetched_files = 2;   ///< files that are prefetched concurrently; 0 disables prefetching
-  /// Maximum number of bytes that are prefetched but not yet read; at most half of `bytes`.
+  /// Maximum number of bytes that are prefetched but not yet read. If this is more than half of `bytes`, half of
+  /// `bytes` is the maximum instead.
   std::uint64_t prefetched_bytes = 16'000'000'000;
   notice_function notice{};   ///< receives each notice, on any thread; if empty, notices are written to stderr
 };
@@ -39,7 +40,7 @@ struct cache_statistics {
   std::uint64_t uncached_bytes = 0;     ///< bytes read from the remote storage and not cached
   std::uint64_t written_bytes = 0;      ///< bytes written to the cache, including the heads of blocks
   std::uint64_t hits = 0;               ///< requested blocks that the cache contained
-  std::uint64_t misses = 0;             ///< blocks that were fetched
+  std::uint64_t misses = 0;             ///< blocks that a read fetched, because the cache did not contain them
   std::uint64_t waits = 0;              ///< blocks for which a read waited while another thread or process fetched them
   std::uint64_t waits_given_up = 0;     ///< waits that ended at wait_limit
   std::uint64_t evictions = 0;          ///< evicted blocks

@@ -5,14 +5,14 @@
 //   cache->statistics().share();                      // share of the delivered bytes that were read from the cache
 //
 // A file of the underlying storage is divided into blocks of 8 MiB. Each block is a separate file (cache_block.hpp),
-// which gets its final name when it is complete. Only the blocks that a run reads are fetched.
+// which gets its final name when it is complete. Apart from prefetching, only the blocks that a run reads are fetched.
 // The name of a block contains the name, the size and the version of its object (the file of the underlying storage).
 // Therefore the cache treats a replaced object as a new object. Objects without a version are not cached. Each read
-// checks the checksums of its block. A damaged block is removed and fetched again.
-// One process fetches a block, and other processes wait for the block, up to a time limit (cache_folder.hpp). Blocks
-// that are not open are evicted, least recently used first (cache_ledger.hpp). A killed process leaves nothing to
-// repair. If the cache cannot be written, reads continue without the cache.
-// Sources announce the files that they will open (storage_interface::expect). The cache prefetches these files.
+// checks the checksums of its block. A damaged block is removed and fetched again. If several processes need a block,
+// one process fetches it. The others wait up to a time limit (cache_folder.hpp), and then read without the cache.
+// Blocks that are not open are evicted, least recently used first (cache_ledger.hpp). A killed process leaves nothing
+// to repair. If the cache cannot be written, reads continue without the cache. Sources announce the files that they
+// will open (storage_interface::expect). The cache prefetches these files.
 // Errors: the errors of the underlying storage. io_error if a file is replaced between open() and the first read from
 // the underlying storage. Threads: any number, but only one thread at a time uses a file. Lifetime: files may outlive
 // the storage.
@@ -50,14 +50,15 @@ class cache_plan {
  public:
   explicit cache_plan(std::uint64_t limit_bytes) : limit_bytes_(limit_bytes) {}
 
-  /// Adds a list. If there are too many lists, discards the oldest ones.
+  /// Adds a list. If there are then more than `max_lists` lists, discards the list whose turn is next.
   void expect(std::span<const std::string> names) {
     {
       const std::lock_guard lock(mutex_);
       lists_.emplace_back(names.begin(), names.end());
       for (const std::string& name : names) done_.erase(name);
       if (lists_.size() > max_lists) {
-        // A reader of the oldest list has probably stopped. Therefore the plan no longer counts prefetched bytes.
+        // Some readers have probably stopped without closing their files. Therefore the count of prefetched bytes
+        // begins again at 0.
         lists_.pop_front();
         ahead_.clear();
         ahead_bytes_ = 0;
@@ -93,7 +94,8 @@ class cache_plan {
     entry->second += bytes;
     ahead_bytes_ += bytes;
   }
-  /// Reports that a reader has finished a file. After this call, the bytes of the file count as read.
+  /// Reports that a reader has finished a file. After this call, the bytes of the file no longer count toward the
+  /// limit.
   void closed(const std::string& name) {
     {
       const std::lock_guard lock(mutex_);
@@ -204,9 +206,9 @@ class cached_file final : public stored_file {
   cache_block block_{};
   std::uint64_t block_number_ = 0;
   bool is_readers_ = true;
-  // The last block that this object fetched. If this block is read again, the read is not a hit.
+  // The last block that this object fetched. If this block is read again, the read is not counted as a hit.
   std::uint64_t own_block_ = ~std::uint64_t{0};
-  // The block that is read without the cache, because it cannot be stored.
+  // The block that is read directly from the underlying storage, because it is not available in the cache.
   std::uint64_t passed_block_ = ~std::uint64_t{0};
 };
 
@@ -228,7 +230,7 @@ class cached_storage final : public storage_interface {
   std::string index_folder() const override { return core_->folder.root() + "/indexes"; }
 
   /// Begins to prefetch the files. Prefetches up to `prefetched_files` files concurrently. If the system cannot start
-  /// threads, nothing is prefetched.
+  /// all threads, fewer files are prefetched concurrently.
   void expect(std::span<const std::string> names) override;
 
   /// Returns the statistics of the cache so far.

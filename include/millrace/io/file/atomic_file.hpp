@@ -4,8 +4,9 @@
 //   file.append(data);
 //   file.commit();        // flushes to the disk and renames; without commit(), the destructor removes the file
 //
-// The file is written as ".<name>.<kernel>-<process>-<n>.partial" in the folder of its final path. Programs that list
-// the shards of a folder skip such names. A lock shows other processes that the writer is alive.
+// The file is written as ".<name>.<kernel>-<process>-<n>.partial" in the folder of its final path. <kernel> is the id
+// of the running kernel (kernel_id()). Programs that list the shards of a folder skip such names. A lock shows other
+// processes that the writer is alive.
 // Errors: io_error with the path and the system's reason. An error removes the temporary file. Threads: not
 // thread-safe.
 #pragma once
@@ -31,8 +32,8 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 // Removes temporary files of atomic_file whose writer was killed before the file was complete.
 //
 // A live writer holds a lock on its file. The system releases the lock when the process ends. The file name contains
-// the id of the running kernel (kernel_id()), because other machines possibly do not see the lock. Only files with the
-// id of the running kernel are removed. Files of other machines, and files from before a reboot, stay.
+// the id of the writer's kernel (kernel_id()), because other machines might not see the lock. Only files with the id of
+// the local kernel are removed. Files of other machines, and files from before a reboot, stay.
 // Errors: none. A file that cannot be examined stays. Threads: any thread.
 
 /// Returns the first twelve hexadecimal digits of the running kernel's boot id. Returns "" on a system without this id.

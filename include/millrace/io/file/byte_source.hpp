@@ -1,4 +1,5 @@
-// byte_source: the source of a shard's bytes. It is a file or an object of a user-defined class.
+// byte_source: the interface through which shards are read. file_source implements it for files; you can write your own
+// source.
 //
 //   auto source = std::make_unique<mr::file_source>("train-000.tar");  // throws io_error if it cannot be opened
 //   std::size_t got = source->read_at(offset_bytes, buffer);           // 0 only at the end
@@ -8,7 +9,7 @@
 //     std::string_view name() const noexcept override;                 // for messages
 //   };
 //
-// Errors: io_error with the shard, the offset and the system's reason.
+// Errors of file_source: io_error with the shard, the offset and the system's reason.
 // - EINTR: an interrupted call is repeated.
 // - EAGAIN: the call is retried with growing pauses, about 0.25 s in total.
 // - ESTALE: the server of a network file system lost the file handle. The source reopens the file, at most once per
@@ -33,7 +34,8 @@
 
 namespace millrace { inline namespace MILLRACE_ABI {
 
-/// A range of a source: `size_bytes` bytes starting at `offset_bytes`, or fewer bytes if the source ends there.
+/// A range of a source: `size_bytes` bytes starting at `offset_bytes`. If the source ends within the range, the range
+/// ends there too.
 struct byte_range {
   std::uint64_t offset_bytes = 0, size_bytes = ~std::uint64_t{0};
 };

@@ -3,8 +3,9 @@
 //   const mr::detail::file_list files({"train-000.tar", "train-001.tar"}, mr::storage());
 //   files.size_bytes(0);   files.changed(0);   files.open(0, meter);
 //
-// The constructor requests the size and version of each file from a storage, and caches the answers. A deferred list
-// sends these requests at its first use. For local files, each call reads the status of the file.
+// If the storage is not local, the constructor requests the size and version of each file, and caches the answers. A
+// deferred list sends these requests at its first use. For local files, each call of size_bytes() or changed() reads
+// the status of the file.
 // Errors: setup_error if a storage lacks files (the message names the first three missing files). io_error if the
 // status of a local file cannot be read.
 // Threads: immutable; any thread.
@@ -26,10 +27,11 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-// The file names of a source. One block of memory contains all characters and, for each name, 8 bytes.
+// The file names of a source. One string contains the characters of all names. An array contains the end of each name
+// in this string, with 8 bytes for each name.
 //
-// Copies share the block. Errors: none. Threads: immutable; any thread. Lifetime: a view is valid as long as any copy
-// of the list exists.
+// Copies of the list share this memory. Errors: none. Threads: immutable; any thread. Lifetime: a view is valid as long
+// as any copy of the list exists.
 
 /// An immutable list of names.
 class name_list {
@@ -50,7 +52,8 @@ class name_list {
   }
   /// Returns all names.
   std::vector<std::string> strings() const;
-  /// Returns the common folder of all names, with its last slash, or "" if there is none.
+  /// Returns the longest folder path with which all names begin, including its final slash. Returns "" if the names
+  /// have no common folder.
   std::string_view common_folder() const noexcept;
 
  private:
@@ -116,8 +119,8 @@ class file_list {
 
 class notice_outlet;
 
-/// Options of run_concurrently() for a list of names. If the calls need a long time, a notice reports the step
-/// (sync/slow_step.hpp).
+/// Options of run_concurrently() for a list of names. If the calls are not complete after `report_after_ns`, a notice
+/// reports their progress (sync/slow_step.hpp).
 struct run_concurrently_options {
   const char* step;   ///< the name of the step in the notice, such as "finds files in the storage"
   name_list names;

@@ -2,8 +2,8 @@
 //
 //   auto source = std::make_unique<mr::detail::metered_file>(mr::storage(), "train-000.tar", meter);
 //
-// The meter counts the opening of the file as a read of 0 bytes, because both are equally slow on a network file
-// system.
+// The meter counts the opening of the file as a read of 0 bytes, because on a network file system opening is as slow as
+// reading.
 // Errors: the errors of the storage. Threads: one thread at a time. Lifetime: the meter must outlive the file.
 #pragma once
 

@@ -3,7 +3,7 @@
 //   struct failing_files : mr::detail::posix_files {
 //     static ssize_t read_at(int, void*, std::size_t, off_t) noexcept { return errno = EIO, -1; }
 //   };
-//   mr::detail::basic_file_source<failing_files> source("train-000.tar");   // each read_at() throws io_error
+//   mr::detail::basic_file_source<failing_files> source("train-000.tar");   // source.read_at() throws io_error
 //
 // Each function calls one system function and returns its result. If the result is -1, errno contains the reason.
 // Threads: stateless functions; any thread.

@@ -3,7 +3,8 @@
 //   mr::picture p = mr::jpeg(mr::read_file("photos/cat/1.jpg")).resize(224, 224);   // decoded later from p
 //   const mr::bytes label = mr::read_file("s3://photos/cat/1.txt", mr::remote());
 //
-// The name() of the result is the file extension in lower case. Errors about the bytes contain the path.
+// The name() of the result is the file extension in lower case. If the bytes cannot be decoded later, the error message
+// contains the path.
 // Errors: io_error for a file that cannot be opened or read. Threads: any thread. Cost: three system calls and one
 // allocation.
 #pragma once

@@ -1,4 +1,4 @@
-// storage: the location of a source's files. It is the local file system, or a storage that the program supplies.
+// storage: the location of a source's files. It is the local file system, or an object that the program supplies.
 //
 //   struct vault {                                                // your own storage
 //     struct file {
@@ -92,7 +92,7 @@ concept storage_type = requires(T& s, const std::string& name, std::span<std::by
   { s.open(name)->read_at(std::uint64_t{}, buffer) } -> std::convertible_to<std::size_t>;
 };
 
-/// Throws io_error if `offset_bytes`, the end of the file, is smaller than the size in its identity.
+/// Throws io_error if the file ends at `offset_bytes`, and this is less than the size in `identity`.
 void check_end(const std::string& name, const file_identity& identity, std::uint64_t offset_bytes);
 
 /// A file of a user-defined storage. `Pointer` is the type that open() returned.

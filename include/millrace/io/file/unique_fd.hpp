@@ -4,8 +4,8 @@
 //   if (!file) fail(errno);
 //   ::fsync(file.get());
 //
-// Errors: none. The destructor ignores errors of close(). Therefore flush a written file first. Threads: not
-// synchronized.
+// Errors: none. The destructor ignores errors of close(). Therefore call fsync() on a written file before the
+// destructor runs. Threads: not synchronized.
 #pragma once
 
 #include <millrace/base/version.hpp>

@@ -17,7 +17,7 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 struct batch_origin {
   static constexpr std::size_t unknown = ~std::size_t{0};
 
-  std::uint64_t first_step = 0;                             ///< number of batches of the run before this session
+  std::uint64_t first_step = 0;                             ///< number of batches of this run that precede this session
   std::size_t global_rows = 0;                              ///< number of rows of all ranks in this step, or unknown
   std::uint64_t first_position = error_location::unknown;   ///< position of the batch's first row in the epoch
   millrace::position next{};                                ///< resume point after this batch

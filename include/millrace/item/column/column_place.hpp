@@ -1,5 +1,5 @@
-// The place of a column in a slot (the memory of a batch). The place has the shape and the offset of the rows, and the
-// padding of ragged rows.
+// The place of a column in a slot (the memory of a batch). The place contains the shape and the offset of the rows. For
+// ragged rows, it also contains their options, such as the padding.
 //
 //   mr::detail::column_place<mr::ragged<float, 2>> place;
 //   place.shape = {100, 4}, place.row_elements = 400, place.options = first.options();
@@ -29,17 +29,17 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-// Chooses, before the rows of a batch are rendered, the place of each row in a column of lists. The place of a row is
-// the number of items in the column before the row.
+// Chooses the place of each row in a column of lists, before the rows of the batch are rendered. The place of a row is
+// the index of its first item in the column.
 //
 //   mr::detail::list_places places(256, 8);      // 256 rows of at most 8 items
 //   places.add(0, lengths);                      // rows 0, 1, ...: their lengths are known after the maps
 //   const std::size_t first_item = places.of(0);
 //
-// If the lengths of all preceding rows are known, a row gets its final place, and close() does not move it. Otherwise
-// the place leaves space for the longest possible list in each preceding row of unknown length. Lengths may be unknown
-// because workers process the rows of a batch concurrently. Places never overlap, and close() moves rows only towards
-// the front.
+// If the lengths of all preceding rows are known, a row gets its final place, and column_place::close() does not move
+// it. Otherwise the place leaves space for the longest possible list in each preceding row of unknown length. Lengths
+// may be unknown because workers process the rows of a batch concurrently. Places never overlap, and close() moves rows
+// only towards the front.
 //
 // Units: items of the column. Errors: none. Threads: any thread may call add(); of() is for the thread that added the
 // row, or for all threads after the last row is rendered. Cost: a lock per call of add(), no allocation.
@@ -94,7 +94,7 @@ struct column_place {
   std::size_t offset_bytes = 0;
 
   using element = typename column_traits<T>::element;
-  /// Returns the size of a row, in bytes, as set_row() reads the row.
+  /// Returns the number of bytes that set_row() reads for one row.
   std::size_t max_row_bytes() const noexcept { return row_elements * sizeof(element); }
   /// Copies a row from the front of `from` to the slot, and removes its bytes from `from`. Returns false if bytes are
   /// missing, or if a bool is neither 0 nor 1.
@@ -123,7 +123,8 @@ struct column_place<T> {
 
   std::array<std::size_t, column_traits<T>::rank> shape{};
   std::size_t row_elements = 1;
-  std::size_t offset_bytes = 0;   ///< changes in close(), unless the column is fixed
+  std::size_t offset_bytes =
+      0;   ///< offset of the rows until close(); close() moves the rows unless the column is fixed
   std::size_t lengths_at_bytes = 0;
   std::remove_cvref_t<decltype(std::declval<const T&>().options())> options{};
 
@@ -131,8 +132,8 @@ struct column_place<T> {
     if constexpr (sized || list) return false;
     else return options.fixed;
   }
-  /// A column of lists stores one more number before the lengths of the rows: the offset 0. This is the size of this
-  /// number, or 0 for other columns.
+  /// The number of bytes before the lengths of the rows. In a column of lists, these bytes contain the first offset,
+  /// which is 0. In other columns, the number is 0.
   static constexpr std::size_t offset_before_bytes = list ? sizeof(std::int32_t) : 0;
   std::int32_t* lengths(std::byte* base) const noexcept {
     return reinterpret_cast<std::int32_t*>(base + lengths_at_bytes);
@@ -167,7 +168,8 @@ struct column_place<T> {
     std::memcpy(size.data(), from.data(), sizeof size);
     for (std::size_t i = 0; i < numbers; ++i)
       if (size[i] < 0 || static_cast<std::size_t>(size[i]) > shape[i]) return false;
-    // A row of varying height and width consists of lines. Each line has space for the longest possible line.
+    // A row of varying height and width consists of lines. In the slot, each line has the space of the longest possible
+    // line.
     const std::size_t inner = row_elements / (sized ? shape[0] * shape[1] : shape[0]);
     const std::size_t lines = sized ? static_cast<std::size_t>(size[0]) : 1;
     const std::size_t line = static_cast<std::size_t>(size.back()) * inner;

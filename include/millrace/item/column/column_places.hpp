@@ -4,8 +4,9 @@
 //   auto labels = places.view<1>({.base = slot, .rows = 256}, "example::label");
 //
 // In a slot, the columns of fixed shape precede the ragged columns. Each row of a ragged column is written with space
-// for the longest possible row. Then close() pads all rows to the longest row of the batch, and removes the gaps
-// between the rows. Columns of lists, and columns whose rows vary in height and width, are ragged columns too.
+// for the longest possible row. When all rows are written, columns::close() pads the rows, except lists, to the longest
+// row of the batch. It also removes the gaps between the rows. Columns of lists, and columns whose rows vary in height
+// and width, are ragged columns too.
 // Units: bytes from the front of a slot. Errors: none. Threads: not synchronized; one thread closes a slot.
 #pragma once
 
@@ -49,8 +50,8 @@ class column_places {
     return std::apply([](const auto&... place) { return (std::size_t{0} + ... + place.max_row_bytes()); }, places_);
   }
   /// Writes a row of a batch. Call it before close(). `from` has the bytes of each column in order. In a ragged column,
-  /// the size of the row precedes the bytes. If `from` is not a row, returns false and leaves the row with unspecified
-  /// content.
+  /// the size of the row precedes the bytes. If `from` does not have this form, returns false. The content of the row
+  /// is then unspecified.
   bool set_row(std::byte* base, std::size_t row, std::span<const std::byte> from) const noexcept {
     return std::apply([&](const auto&... place) { return (place.set_row(base, row, from) && ...); }, places_) &&
            from.empty();

@@ -1,4 +1,5 @@
-// Describes how a member type becomes a column of a batch: its element type, its shape, and how a row is written.
+// Describes how a member of the user's struct becomes a column of a batch: the element type, the shape, and the
+// function that writes a row.
 //
 //   static_assert(mr::detail::column_type<mr::picture>);
 //   mr::detail::column_traits<std::vector<float>>::render(item, row, scratch);
@@ -109,14 +110,14 @@ struct column_traits<T> {
   }
 };
 
-/// A column type with rows of a fixed shape.
+/// A column type whose column_traits have shape() and render().
 template <class T>
 concept fixed_column = requires(const T& item, std::span<typename column_traits<T>::element> row, scratch& s) {
   column_traits<T>::shape(item);
   column_traits<T>::render(item, row, s);
 };
 
-/// Rows that vary in height and width, such as image/picture/ragged_picture.hpp; shape() is the shape of the largest
+/// A type whose rows vary in height and width, such as ragged_picture. shape() returns the shape of the largest
 /// possible row.
 template <class T>
 concept sized_item = has_shape<T> && tensor_element<typename T::element> &&
@@ -126,22 +127,24 @@ concept sized_item = has_shape<T> && tensor_element<typename T::element> &&
                        t.options().fill(row);
                      };
 
-/// Rows that are lists of items of one shape; shape() is the shape of the longest possible list, [items, ...].
+/// A type whose rows are lists. All items have the same shape. shape() returns the shape of the longest possible list,
+/// [items, ...].
 template <class T>
 concept list_item = has_shape<T> && tensor_element<typename T::element> && requires(const T& t) {
   { t.length() } -> std::same_as<std::size_t>;
   t.options().describe();
   typename T::list_mark;
 };
-/// Rows of varying length, such as item/tensor/ragged.hpp; shape() is the shape of the longest possible row. The type
-/// has either elements(), or render(), whose destination has the length of the item.
+/// A type whose rows vary in length, such as ragged. shape() returns the shape of the longest possible row. The type
+/// has either elements(), or a render() that writes a row of the item's length.
 template <class T>
 concept ragged_item = has_shape<T> && tensor_element<typename T::element> && !std::same_as<typename T::element, bool> &&
                       requires(const T& t) { t.options().padded(t.length()); } &&
                       (renders_with_scratch<T> || requires(const T& t) {
                         { t.elements() } -> std::same_as<std::span<const typename T::element>>;
                       });
-/// Rows whose sizes differ. Each batch pads all of its rows to one size, or stores lists one after the other.
+/// A type whose rows differ in size. Each batch pads all of its rows to one size. Lists are stored one after the other,
+/// without padding.
 template <class T>
 concept varying_item = ragged_item<T> || sized_item<T> || list_item<T>;
 
@@ -192,7 +195,7 @@ concept renders_together = requires(std::span<const T* const> items,
   T::render_together(items, rows, s);
 };
 
-/// Returns the shape of a row of the column. Throws data_error, which names the column, if the row has no shape.
+/// Returns the shape of a row of the column. Adds the name of the column to an error of column_traits::shape().
 template <auto M>
 auto column_shape(const member_type<M>& one) {
   try {
@@ -207,7 +210,7 @@ auto column_shape(const member_type<M>& one) {
 template <class T>
 concept column_type = requires { typename detail::column_traits<T>::element; };
 
-// Determines which columns of a batch are rendered several rows at a time, or together with other columns.
+// Determines which columns of a batch render several rows at once, and which columns are rendered together.
 //
 //   static_assert(mr::detail::joins_groups<mr::picture>);
 //   static_assert(mr::detail::rows_together<std::array<mr::picture, 8>, std::int32_t>() == mr::picture::together);
@@ -276,7 +279,8 @@ constexpr const char* rendering_name() {
   return name;
 }
 
-/// Returns whether M is the first column with its group type. This column renders for all columns with that type.
+/// Returns whether M is the first column with its group type. When this column is rendered, its group renders all
+/// columns with the same group type.
 template <auto M, auto... Members>
 constexpr bool begins_group() {
   bool is_found = false, first = false;

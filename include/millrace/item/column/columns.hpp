@@ -1,4 +1,5 @@
-// columns: the columns of a batch (struct of arrays), which write items into their rows.
+// columns: defines the columns of a batch, one array for each of the given members. Writes items into the rows of a
+// slot.
 //
 //   struct example { mr::picture pixels; std::int32_t label; };
 //   using both = mr::detail::columns<&example::pixels, &example::label>;    // [B, H, W, 3] u8 and [B] i32
@@ -7,23 +8,22 @@
 // - a number; std::array<number, N>; std::vector<number>
 // - bytes, such as a field of a record: u8 elements, copied once, from the read buffer into the row
 // - a type with shape() and span(), such as an image or a tensor
-// - a type with `using element`, shape(), and render(std::span<element> row) or render(row, scratch&)
+// - a type with `using element`, shape(), and either render(std::span<element> row) or render(row, scratch&)
 // - std::array of N items of one of these types, all of one shape: a row is [N, ...], such as N crops of one image
 // - ragged, for rows of varying length (item/tensor/ragged.hpp)
 // - a type such as ragged_audio, with length(), options() of type ragged_options, shape() of the longest possible row,
-//   and render(row, scratch&), which writes a row of length()
+//   and render(row, scratch&), which writes a row whose first extent is length()
 // - a type with size() (the height and width of its row) and options(), such as image/picture/ragged_picture.hpp
-// - a list of items with length(), options() and list_mark, whose items join a group, as described below.
+// - a list type with length(), options() and list_mark. The items of the list join a group, as described below.
 //
 // A type that renders several rows together faster than one by one may also have these members:
 // `static constexpr std::size_t together`, and
 // `static void render_together(std::span<const T* const>, std::span<const std::span<element>>, scratch&)`.
 // A call renders 2 to `together` rows. The bits of a row must not depend on the other rows.
 // A type that renders several columns of a row together faster than separately has `using group` and `join(group&,
-// std::span<element>) const`. A group has clear() and render(scratch&), and is stored in the scratch. The items of up
-// to `together` rows, from all columns with the same group type, join the group. Then the group renders all of these
-// items.
-// The first item of a run fixes the shapes. column_places.hpp describes the slot.
+// std::span<element>) const`. A group has clear() and render(scratch&). The scratch memory contains one object of each
+// group type. The items of up to `together` rows, from all columns with the same group type, join the group. Then the
+// group renders all of these items. The first item of a run fixes the shapes. column_places.hpp describes the slot.
 // Errors: data_error if a later item has another shape; the message contains both shapes.
 #pragma once
 
@@ -79,7 +79,7 @@ class columns : public column_places<member_type<Members>...> {
 
   /// The places of the rows of one batch, for each column of lists.
   using batch_lists = std::array<list_places, sizeof...(Members)>;
-  /// Creates the places of the rows of a batch. The shapes must be fixed.
+  /// Creates the places of the rows of a batch. Call fix_shapes() first.
   owner<batch_lists> new_lists() const { return owner<batch_lists>(new batch_lists{{places_of_lists<Members>()...}}); }
   /// Chooses the places of consecutive rows, beginning with row `first`. A null pointer means a row without an item.
   void place_lists(std::span<const item* const> items, std::size_t first, batch_lists& lists) const noexcept {
@@ -167,7 +167,8 @@ class columns : public column_places<member_type<Members>...> {
                          "Construct the row with ragged(elements, {.max_length = n})");
       if (is_list<M> && rows_ * place.shape[0] > std::size_t{0x7fff'ffff})
         throw setup_error(named_column<M>() + " has too many items: got " + std::to_string(rows_) + " rows of up to " +
-                              std::to_string(place.shape[0]) + " items each, expected at most 2147483647 in a batch",
+                              std::to_string(place.shape[0]) +
+                              " items each, expected at most 2147483647 items in a batch",
                           "Lower the number of rows, or the maximum number of items in a list");
       place.lengths_at_bytes = place.offset_before_bytes +
                                add_bytes(place.offset_before_bytes + rows_ * place.numbers * sizeof(std::int32_t));

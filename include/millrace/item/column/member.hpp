@@ -71,7 +71,8 @@ constexpr bool accepts_members(std::index_sequence<Index...>) {
   return requires { Item{any_member<Item, Index>{}...}; };
 }
 
-/// Returns the number of initializers that an Item accepts: one per member, and one per element of a built-in array.
+/// Returns the number of initializers that an Item accepts: one for each member. A member that is a built-in array
+/// accepts one for each element instead.
 template <class Item>
 constexpr std::size_t initializer_count() {
   std::size_t count = 0;
@@ -280,7 +281,8 @@ consteval std::size_t index_of_member() {
   }
 }
 
-/// Extracts a template argument from the compiler's name of a function: the text after `before`, such as "M = ".
+/// Extracts a template argument from __PRETTY_FUNCTION__. `before` is the text in front of the argument, such as "M =
+/// ".
 constexpr std::string_view argument_after(std::string_view before, std::string_view function) {
   const std::size_t begin = function.find(before) + before.size();
   return function.substr(begin, function.find_first_of(";]", begin) - begin);

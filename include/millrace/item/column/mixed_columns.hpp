@@ -1,5 +1,5 @@
-// The columns of a batch whose rows are mixed in pairs. Three columns are added: the label of the partner (the other
-// row of the pair), lambda (the share of the row itself), and the row_mix.
+// The columns of a batch whose rows are mixed in pairs. The class adds three columns: the label of the partner (the
+// other row of the pair), lambda, and the row_mix (item/column/row_mix.hpp). Lambda is the row's own share of the mix.
 //
 //   using mixed = mr::detail::mixed_columns<&example::pixels, &example::label, &example::pixels, &example::label>;
 //   mixed c;
@@ -8,7 +8,7 @@
 //   c.pair_rows(base, {4, 5}, how, 0.7F);      // after both rows are written: each gets the label of the other
 //
 // The added columns are stored in the slot, and are copied to the device with the batch.
-// Errors: the errors of columns. Threads: one thread at a time for each pair of rows.
+// Errors: the same as in columns.hpp. Threads: one thread at a time for each pair of rows.
 #pragma once
 
 #include <millrace/item/column/columns.hpp>

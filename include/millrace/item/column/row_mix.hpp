@@ -1,4 +1,5 @@
-// Describes how a row of a batch is mixed with another row by mixup or cutmix, and implements both formulas.
+// Describes how mixup or cutmix mixes a row of a batch with another row. Implements the formulas of mixup for bytes and
+// for floating-point numbers.
 //
 //   const mr::row_mix by_mixup{.partner = 5, .weight = 45'874};                      // 0.7 of the row, 0.3 of row 5
 //   const mr::row_mix by_cutmix{.partner = 5, .right = 112, .bottom = 112};          // a quarter is from row 5
@@ -10,8 +11,9 @@
 // - bytes: (a * weight + b * (65536 - weight) + 32768) >> 16
 // - f32, f16 and bf16: fma(weight / 65536, a, rounded((65536 - weight) / 65536 * b)) as f32, then rounded to the type
 //
-// All weights are even, so that CPU instructions for numbers with 15 fraction bits produce the same bytes. If a copy of
-// a row replaces a damaged row (session_options::on_damage), `next_copy` of the row is the number of the copy.
+// All weights are even, so they are multiples of 1/32768. Therefore CPU instructions for numbers with 15 fraction
+// bits produce the same bytes as the formula. If session_options::on_damage is set, a copy of another row may replace a
+// damaged row. `next_copy` of the copied row then contains the row number of the copy.
 // Errors: none. Threads: the functions are pure; any thread may call them. A .cu file may include this header, because
 // it is cheap to compile.
 #pragma once
@@ -33,7 +35,7 @@ struct row_mix {
   std::int32_t next_copy = none;   ///< in a row: the number of its first copy; in a copy: the number of the next copy
   std::uint32_t weight = full_weight;   ///< weight of this row's elements in 65536ths, even; the rest is the partner's
                                         ///< weight
-  /// The box of pixels from the partner: rows top to bottom - 1, columns left to right - 1; empty for mixup.
+  /// The box of pixels from the partner: rows [top, bottom) and columns [left, right). Empty for mixup.
   std::uint16_t left = 0, top = 0, right = 0, bottom = 0;
 
   /// Returns whether mixing changes the row.

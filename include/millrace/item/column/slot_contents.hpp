@@ -27,8 +27,9 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 struct batch_extent {
   static constexpr std::size_t max_ragged = 8;   ///< maximum number of ragged columns in a batch
 
-  /// The padded row length of each ragged column, in the order of batch<...>. If height and width of the rows vary, the
-  /// number is height * 65536 + width. For a column of lists, the number is the number of items of all rows.
+  /// The padded row length of each ragged column, in the order of batch<...>. If the rows of a column vary in height
+  /// and width, the array contains height * 65536 + width. If the rows are lists, the array contains the total number
+  /// of items in all rows.
   std::array<std::uint32_t, max_ragged> padded_to{};
   std::size_t used_bytes = ~std::size_t{0};   ///< bytes from the front of the slot; all bytes by default
   std::size_t padding_rows = 0;               ///< masked rows after the rows of samples
@@ -49,14 +50,15 @@ class batch_keys {
   }
   /// Copies the key of row `from` to row `to`.
   void copy(std::size_t from, std::size_t to);
-  /// Returns one text for each row, or null without rows. The texts remain valid after swap().
+  /// Returns one text for each row, or null without rows. After swap(), the returned pointer remains valid, and points
+  /// to the same texts.
   const std::string_view* texts() const noexcept { return texts_.empty() ? nullptr : texts_.data(); }
   /// Exchanges the keys with `other`.
   void swap(batch_keys& other) noexcept;
 
  private:
   std::vector<std::string> keys_;
-  std::vector<std::string_view> texts_;   // views of held_
+  std::vector<std::string_view> texts_;   // views of keys_
 };
 
 }}}   // namespace millrace::detail

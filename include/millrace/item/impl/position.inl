@@ -140,7 +140,7 @@ MILLRACE_RARE void check_same(const position& from, const position& current) {
     throw setup_error("this release cannot continue an older resume point that has several lanes: got version " +
                           std::to_string(from.version) + " with " + std::to_string(from.lanes) +
                           " lanes, expected version " + std::to_string(current.version),
-                      "Resume with the release of Millrace that wrote it, or start without it");
+                      "Resume with the release of Millrace that wrote the resume point, or start a new run");
   std::string differences;
   const auto compare = [&](const char* setting, const std::string& then, const std::string& now) {
     if (then == now) return;
@@ -188,8 +188,8 @@ MILLRACE_RARE void check_same(const position& from, const position& current) {
   }
   if (!differences.empty() && from.has_index() != current.has_index())
     throw setup_error("the resume point belongs to another run: " + differences,
-                      from.has_index() ? "Remove .index = mr::index::off from shards() to continue a run with an index"
-                                       : "Set .index = mr::index::off in shards() to continue a run without an index");
+                      from.has_index() ? "The earlier run used an index: remove .index = mr::index::off from shards()"
+                                       : "The earlier run used no index: set .index = mr::index::off in shards()");
   if (!differences.empty())
     throw setup_error("the resume point belongs to another run: " + differences,
                       from.has_index() && has_grown(from.counts, current.counts)

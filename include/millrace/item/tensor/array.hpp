@@ -5,10 +5,9 @@
 //   auto samples   = mr::array<std::int16_t>(r["pcm"]);      // without .npy: raw elements, little-endian, shape {n}
 //
 // A field is a .npy file if it begins with NumPy's magic bytes or if its name ends in "npy". Any other field contains
-// raw elements. A raw field with elements of several bytes must not look like a known kind of file, such as a
-// compressed file.
-// A .npy file must have version 1.0 or 2.0, little-endian elements, C order, and exactly the element type T. Nothing is
-// converted. Arrays of bool are read as std::uint8_t, and bfloat16 arrays of ml_dtypes ('<V2') as bf16.
+// raw elements. If T is larger than one byte, a raw field must not look like a known kind of file, such as a compressed
+// file. A .npy file must have version 1.0 or 2.0, little-endian elements, C order, and exactly the element type T.
+// Nothing is converted. Arrays of bool are read as std::uint8_t, and bfloat16 arrays of ml_dtypes ('<V2') as bf16.
 // Errors: data_error with field, shard and key. Sizes are checked before memory is allocated. Threads: the functions
 // are pure; any thread may call them.
 // Format: numpy.lib.format, "NPY format" 1.0 and 2.0.
@@ -58,18 +57,18 @@ constexpr std::string_view npy_type() noexcept {
   return {npy_type_text<T>.data(), npy_type_text<T>.size()};
 }
 
-/// The type of the elements that an array must have.
+/// The element type that an array must have.
 struct npy_element {
   std::size_t size_bytes = 0;
   std::string_view name{};      // "f32"
   std::string_view type{};      // NumPy's name: "<f4"
-  std::string_view synonym{};   // another accepted name of NumPy, or empty
+  std::string_view synonym{};   // a second NumPy name that is accepted; may be empty
 
   /// Returns whether elements of NumPy's type `npy` can be read as this type.
   bool is(std::string_view npy) const noexcept { return npy == type || (!synonym.empty() && npy == synonym); }
 };
 
-/// Returns the description of T. A bool is read as a byte of 0 or 1.
+/// Returns the description of T. For std::uint8_t, arrays of bool are accepted too. Their elements are read as 0 or 1.
 template <array_element T>
 constexpr npy_element npy_element_of() noexcept {
   return {.size_bytes = sizeof(T),

@@ -42,7 +42,7 @@ struct ragged_options {
 
   friend bool operator==(const ragged_options&, const ragged_options&) = default;
 
-  /// Returns "max_length 64, padding 0", for messages.
+  /// Returns a text for messages, such as "max_length 64, padding 0".
   std::string describe() const {
     std::string text = "max_length " + std::to_string(max_length) + ", padding ";
     if constexpr (requires { std::to_string(padding); }) text += std::to_string(padding);
@@ -67,7 +67,7 @@ std::size_t ragged_length(std::size_t length, const ragged_options<T>& o) {
     throw setup_error("the options of a ragged column are out of range: got max_length " +
                           std::to_string(o.max_length) + " and multiple_of " + std::to_string(o.multiple_of) +
                           ", expected max_length from 1 to 2147483647, and multiple_of at least 1",
-                      "Set ragged_options::max_length to the length that no row exceeds");
+                      "Set ragged_options::max_length to the maximum length of a row, and multiple_of to 1 or more");
   if (length > o.max_length && !o.truncate)
     throw data_error("a ragged row is too long: got length " + std::to_string(length) +
                          ", expected at most max_length " + std::to_string(o.max_length),
@@ -84,7 +84,7 @@ class ragged {
   using element = T;
   static constexpr std::size_t rank = N;
 
-  /// Creates an empty row without options, which is not valid as a row of a batch.
+  /// Creates an empty row without options. Do not put this row into a batch.
   ragged() = default;
   /// Creates a row from the elements. Throws data_error if the row is too long, and setup_error if the options are
   /// invalid.
@@ -95,7 +95,8 @@ class ragged {
     fit();
   }
   /// Creates a row from a tensor, whose first dimension varies. Throws the errors of the constructor above.
-  template <detail::tensor_element Same>   // a template, so that batch can report a T that no tensor accepts
+  template <detail::tensor_element
+                Same>   // a template, so that ragged<T> compiles for an invalid T, and batch reports the error
     requires std::same_as<Same, T>
   ragged(const tensor<Same, N>& elements, const ragged_options<T>& o)
       : options_(o), shape_(elements.shape()), data_(elements.span().begin(), elements.span().end()) {

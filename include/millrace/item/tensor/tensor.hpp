@@ -1,7 +1,7 @@
 // tensor: an owned array with a shape in host memory. This header also defines the element types that columns may have.
 //
 //   mr::tensor<float, 2> box({4, 2});      // [4, 2] f32, zeros
-//   box(3, 1) = 0.5F;                      // an element; with one dimension, also box[3]
+//   box(3, 1) = 0.5F;                      // an element
 //   box[3];                                // row 3, a view; for (auto row : box) iterates over all rows
 //   std::span<float> all = box.span();
 //
@@ -67,7 +67,7 @@ template <class T, std::size_t N>
                     "Copy the batch with to_host() first, or use to_device({.device = host_device()})");
 }
 
-/// A type that elements of a column may have: a number of fixed size, f16 or bf16.
+/// An element type of a column: an arithmetic type of C++, f16 or bf16.
 template <class T>
 concept tensor_element = std::is_arithmetic_v<T> || std::is_same_v<T, f16> || std::is_same_v<T, bf16>;
 
@@ -157,7 +157,7 @@ using image = tensor<std::uint8_t, 3>;
 }}   // namespace millrace
 
 template <class T, std::size_t N>
-inline constexpr bool std::ranges::disable_sized_range<millrace::tensor<T, N>> = N > 1;   // size() counts elements
+inline constexpr bool std::ranges::disable_sized_range<millrace::tensor<T, N>> = N > 1;   // size() != number of rows
 
 #ifndef MILLRACE_COMPILED
 #include <millrace/item/tensor/impl/tensor.inl>

@@ -9,7 +9,7 @@
 //   x[3];                                      // more dimensions: row 3, a view of [H, W, C]
 //   x(3, 0, 0, 2);                             // any number of dimensions: the element
 //   for (auto label : labels) count(label);    // elements; for more dimensions: rows
-//   std::span all = x.span();                  // all elements; std::span(labels) as well
+//   std::span all = x.span();                  // all elements; with one dimension also std::span(labels)
 //
 // If the column is in GPU memory, x[3] and a loop over rows return views of GPU memory. The host cannot access their
 // elements: span() throws in all builds, and access to an element throws in debug builds (without NDEBUG). Debug builds
@@ -46,7 +46,8 @@ class bad_element_access : public std::exception {
   /// Returns the message.
   const char* what() const noexcept override { return text_; }
 
-  /// Returns the error of an index out of range. An empty `column` name means a tensor.
+  /// Returns the error of an index out of range. If `column` is empty, the message names "the tensor" instead of a
+  /// column.
   static bad_element_access index(const char* column, std::size_t index, std::size_t extent) noexcept;
   /// Returns the error of a host access to GPU memory.
   static bad_element_access memory(const char* column) noexcept;
@@ -169,7 +170,7 @@ struct tensor_view {
     return {.data = data, .shape = shape, .memory = memory, .name = name};
   }
 
-  /// Returns host(). Both `tensor` and `tensor_view` have the function span().
+  /// Returns host().
   std::span<T> span() const { return host(); }
 
   /// Returns element `i`.
@@ -225,7 +226,7 @@ struct tensor_view {
 // of the rows.
 //
 //   auto [words, lengths] = b.get<&example::words>();    // [B, longest of this batch] u32 and [B] i32
-//   words(i, t);                                         // padding from t = lengths[i] on; words.span() has it too
+//   words(i, t);                                         // padding if t >= lengths[i]; words.span() includes padding
 //   for (auto word : b.get<&example::words>()[i]) ...    // row i without its padding
 //
 // A .cu file may include this header, because it is cheap to compile.
@@ -271,8 +272,8 @@ struct sized_view {
   tensor_view<std::int32_t, 2> sizes{};   ///< [rows, 2]: height and width of each row without its padding
 };
 
-// list_view: a typed view of a column of lists. The view has the items of all rows without padding, and the first item
-// of each row.
+// list_view: a typed view of a column of lists. The view has the items of all rows without padding, and the index of
+// the first item of each row.
 //
 //   auto [pixels, offsets] = b.get<&example::pictures>();    // u8 [total, H, W, 3] and i32 [B + 1]
 //   for (int n = offsets[i]; n < offsets[i + 1]; ++n) use(pixels[n]);        // the images of row i
@@ -286,7 +287,7 @@ struct sized_view {
 template <class T, std::size_t N>
 struct list_view {
   tensor_view<T, N> values{};               ///< [total, ...]: the items of row 0, of row 1, and so on
-  tensor_view<std::int32_t, 1> offsets{};   ///< [rows + 1]: the first item of each row, then `total`
+  tensor_view<std::int32_t, 1> offsets{};   ///< [rows + 1]: index of the first item of each row, then `total`
 
   /// Returns the items of row `i`. Throws bad_element_access in every build if the column is in GPU memory, where the
   /// host cannot read the offsets.

@@ -9,8 +9,8 @@
 //   times.copied({queued_ns, mr::detail::steady_now_ns(), batch}, bytes);    // after the copy has arrived
 //
 // Times are from the host's clock. A copy begins when it is queued, or when the previous copy has arrived, whichever is
-// later. A copy ends when its data has arrived. The measured time is an upper bound, because it may include a training
-// step that still uses the slot.
+// later. A copy ends when its data has arrived. The measured time is an upper bound: the copy may first wait for a
+// training step that still uses the device slot.
 // Errors: none. Threads: the stager uses `idle`. The thread that waits for copies calls copied(). Any thread may call
 // the other members.
 #pragma once
@@ -74,7 +74,8 @@ class copy_times {
     s.items = batches * f.batch_samples;
     s.bytes = bytes_.load(std::memory_order_relaxed);
     s.service_ns = service_ns_.snapshot();
-    // Only the time without a copy is divided into starved and blocked time, in proportion to the two kinds of waits.
+    // The time without a copy is divided into blocked and starved time, in proportion to the stager's waits for space
+    // and for input.
     const std::uint64_t all = now_ns - std::min(started_ns_, now_ns);
     const auto rest = static_cast<double>(all - std::min(s.busy_ns, all));
     const auto space = static_cast<double>(for_space_ns_.load()), input = static_cast<double>(for_input_ns_.load());

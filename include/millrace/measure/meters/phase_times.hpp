@@ -3,8 +3,8 @@
 //
 //   const bool measure = times.next_claim();                 // true for one claim in eight
 //   if (measure) times.add(maps_ns, rendering_ns, samples);   // the times of that claim's first group of samples
-//   times.add_to(stage, "map", "decode");                    // for each worker, then once:
-//   mr::detail::phase_times::divide(stage);                   // divides the total time in the measured proportion
+//   times.add_to(stage, "map", "decode");                    // call it for each worker
+//   mr::detail::phase_times::divide(stage);                   // call it once; it divides the stage's busy time
 //
 // Errors: none. Threads: one worker at a time calls next_claim() and add(); any thread calls add_to().
 #pragma once

@@ -59,7 +59,7 @@ class read_meter {
     friend class read_meter;
     struct moment {
       std::uint64_t at_ns, summed_ns;
-      unsigned lane;   // the lowest number that no other running read uses
+      unsigned lane;   // number of this read: the lowest number that no other running read uses
     };
     read_meter* meter_;
     moment start_;

@@ -21,7 +21,7 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 //
 //   add_reading(statistics, {.reads = meter.snapshot(), .metered = true, .threads = 4, ...});
 //
-// A metered source records when it waits for storage. The remaining time of the threads is processor time
+// A metered source measures how long it waits for storage. The remaining time of the threads is processor time
 // (decompression, parsing, checksums), which is reported as a separate stage. For any other source, the total time
 // counts as reading.
 // Errors: none. Threads: the functions are pure; any thread may call them.
@@ -46,19 +46,20 @@ void complete(flow_statistics& f, const process_statistics& process);
 /// Stores the measurements at each possible end of the warm-up.
 class warm_up_statistics {
  public:
-  /// Stores the current measurements after batches 1, 4 and 16.
+  /// Call it after each delivery with the number of delivered batches. If this number is 1, 4 or 16, stores the result
+  /// of current_statistics().
   template <class Figures>
   void passed(std::uint64_t batches, const Figures& current_statistics) {
     if (batches != 1 && batches != 4 && batches != 16) return;
     restart(current_statistics());
   }
-  /// Stores measurements at another possible end of the warm-up. Must be called when a setting has changed.
+  /// Stores `now` as another possible end of the warm-up. Call it after the number of threads has changed.
   template <class Figures>
   MILLRACE_RARE void restart(Figures now) {
     const std::lock_guard lock(mutex_);
     all_.push_back(std::move(now));
   }
-  /// Returns `f` without the warm-up. If the run is too short, returns `f` unchanged.
+  /// Returns `f` without the warm-up. If the run has fewer than 4 batches, returns `f` unchanged.
   flow_statistics without(flow_statistics f) const;
 
  private:

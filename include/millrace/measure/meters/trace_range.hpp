@@ -3,18 +3,17 @@
 //
 //   const mr::detail::trace_range work("decode");                         // until the end of the scope, on this thread
 //   const mr::detail::trace_range copy("h2d", batch);                     // "h2d#412"
-//   const mr::detail::trace_range read([&] { return "read/" + name; });   // called only if a tool listens
+//   const mr::detail::trace_range read([&] { return "read/" + name; });   // called only if a profiler is attached
 //   mr::detail::trace_span step;
 //   step.start("batch", batch);                                           // "batch#412", until end(), in any scope
 //   step.end();
 //
-// The build dependency of Millrace defines MILLRACE_NVTX if the CUDA toolkit provides nvtx3.
-// Names:
+// If Meson finds CUDA and nvtx3, the dependencies that it declares or installs define MILLRACE_NVTX. Names:
 // - read/<shard>: an I/O thread reads the shard.
-// - map, expand: a worker runs a stage before the last segment (the stages that fill batches).
+// - map, expand: a worker runs a stage before the last segment. The last segment contains the stages that fill batches.
 // - decode: a worker runs the last segment.
 // - wait#N: the trainer waits for batch N.
-// - batch#N: the time from the delivery of batch N to the trainer's next call.
+// - batch#N: the time from the delivery of batch N to the trainer's following call of next().
 // - h2d#N: the copy of batch N is queued. The profiler shows the copy itself in the row of the stream.
 //
 // If no profiler is attached, a range only tests a pointer, which costs less than 1 ns. No text is composed and nothing

@@ -1,4 +1,5 @@
-// Measures the time of the trainer in next() and in the training step, and the fill levels at each call of next().
+// Measures the time of the trainer in next() and in the training step. Also records the numbers of ready slots and
+// prefetched bytes at each call of next().
 //
 //   times.start(started_ns);
 //   times.call(called_ns, arrived_ns);      // next() begins; the previous batch's copy arrived at arrived_ns
@@ -44,9 +45,10 @@ class trainer_times {
   };
 
   void start(std::uint64_t now_ns);
-  /// Begins to watch the trainer for stalls. Called when the trainer waits for a phase of the session's start.
+  /// Records that the trainer waits for a step of the session's start (run/start_steps.hpp). A long wait is a stall.
   void watch(std::uint64_t now_ns);
-  /// Stops watching the trainer. Called if the phase of the session's start is complete, or reports its own progress.
+  /// Records that the trainer no longer waits. Called at the end of the start, and for a step that reports its own
+  /// stalls.
   void leave(std::uint64_t now_ns);
 
   /// Records a call of next(). `arrived_ns` is the time at which the copy of the last delivered batch arrived; 0 if

@@ -62,12 +62,12 @@ class worker_times {
   /// Changes the reason for the wait. The worker must be waiting.
   void wait_for(std::uint64_t now_ns, waits_for what) noexcept {
     const std::uint64_t since = idle_since_ns_.load(std::memory_order_relaxed);
-    idle_since_ns_.store(now_ns, std::memory_order_release);   // before the counter: add_to() reads the counter first
+    idle_since_ns_.store(now_ns, std::memory_order_release);   // stored first, because add_to() reads it last
     waited(now_ns - std::min(since, now_ns));
     waiting_for_ = what;
   }
-  /// Ends a stay without beginning a wait, for a worker that continues later. The time since worked() also counts as
-  /// work. Has no effect on a worker that is waiting.
+  /// Ends a stay, but does not begin a wait. The dispatcher calls this when a worker ends its turn and queues again.
+  /// The time since worked() also counts as work. Has no effect on a worker that is waiting.
   void end_of_stay(std::uint64_t now_ns) noexcept {
     if (idle_since_ns_.load(std::memory_order_relaxed) != 0) return;
     was_busy(now_ns);

@@ -8,9 +8,10 @@
 //   window.quantile(0.99);                           // within 1/32 (3.2 %) of the exact value
 //   window += other;                                 // as if all values had been recorded in one histogram
 //
-// Values are integers, usually nanoseconds. Each value below 32 has its own bucket. From 32 up, each range between two
-// powers of two is divided into 16 equal buckets. A quantile is the middle of its bucket. All values from 2^42 up (73
-// minutes in nanoseconds) are in the last bucket. The object has 5 KiB. Errors: none. Threads: not synchronized.
+// Values are integers, usually nanoseconds. Each value below 32 has its own bucket. From 32 up, each range from one
+// power of two to the next is divided into 16 equal buckets. A quantile is the middle of its bucket. All values from
+// 2^42 up (73 minutes in nanoseconds) are in the last bucket. The object has 5 KiB. Errors: none. Threads: not
+// synchronized.
 // Source: the log-linear buckets of HdrHistogram (Gil Tene), with 4 bits of precision.
 #pragma once
 

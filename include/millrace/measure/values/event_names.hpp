@@ -2,7 +2,7 @@
 // code in image/ counts rendered JPEGs. The code in io/ counts entry points (positions at which a decoder may start).
 //
 //   s.count(mr::detail::text_of(mr::detail::event_name::own_alone));   // `s` is a mr::scratch
-//   mr::detail::event_of_text(c.what) == mr::detail::event_name::own_alone;   // of an mr::event_count `c`
+//   mr::detail::event_of_text(c.what) == mr::detail::event_name::own_alone;   // `c` is an mr::event_count
 //
 // Errors: none. Threads: the functions are pure; any thread may call them.
 #pragma once
@@ -19,9 +19,9 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 // clang-format off
 /// The number of an event. For each value of jpeg_refusal, by_libjpeg + value is the number of an event.
 enum class event_name : std::uint8_t {
-  own_together, own_alone,              ///< decoded by the built-in decoder
+  own_together, own_alone,              ///< JPEGs decoded by the built-in decoder: several at once; one alone
   smaller,
-  by_entries, by_restarts,              ///< crops decoded by entry points; by restart markers
+  by_entries, by_restarts,              ///< crops accelerated by entry points; crops accelerated by restart markers
   entries_refused, shared, progressive, damaged, warnings,
   bytes, pixels,                        ///< bytes of the files; pixels at the stored size
   fields_with_entries, fields_refused,

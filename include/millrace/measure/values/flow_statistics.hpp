@@ -44,7 +44,7 @@ struct phase_statistics {
 struct stage_statistics {
   std::string name{};
   stage_kind kind = stage_kind::work;
-  std::size_t concurrency = 1;   ///< number of threads (workers) that are active at the end of the window
+  std::size_t concurrency = 1;   ///< number of active threads at the end of the window
   bool on_workers = false;       ///< whether the stage runs on the workers, whose number mr::tuning() changes
   std::uint64_t busy_ns = 0, starved_ns = 0, blocked_ns = 0;
   std::uint64_t cpu_ns = 0;         ///< processor time within busy_ns; 0 if not measured
@@ -73,14 +73,15 @@ struct queue_statistics {
 struct flow_statistics {
   std::uint64_t wall_ns = 0;
   std::uint64_t batches = 0, samples = 0;   ///< number of delivered batches and samples
-  std::uint64_t warm_up_batches = 0;        ///< batches before the window, which are excluded
+  std::uint64_t warm_up_batches = 0;        ///< number of batches delivered before the window
   std::size_t batch_samples = 0;
   std::uint64_t delivered_bytes = 0;   ///< size of the delivered batches in host memory
   std::vector<stage_statistics> stages{};
   distribution wait_ns{};                         ///< time of each call of next()
   std::optional<std::uint64_t> device_gap_ns{};   ///< time in which the device had no batch; unset if not measured
-  read_levels reads_at_once{};                    ///< time, reads and bytes by the number of outstanding reads
-  /// Time and samples of reading the next shard in the order. All later shards wait for this shard.
+  read_levels reads_at_once{};                    ///< time, reads and bytes for each number of outstanding reads
+  /// Time spent on reading the shard that is next in the order, and the number of samples read in this time. All later
+  /// shards wait for this shard.
   std::uint64_t in_turn_ns = 0, in_turn_samples = 0;
   std::uint64_t passed_on_samples = 0;            ///< samples that readers passed on in order; 0 without a fixed order
   std::optional<std::uint64_t> storage_bytes{};   ///< bytes read that were not in the page cache
@@ -157,8 +158,9 @@ Figures operator-(Figures now, const Figures& before) {
       a.phases[p].service_ns -= b.phases[p].service_ns;
       of_phases += a.phases[p].busy_ns;
     }
-    // The time of a phase is an estimate: a share of the total time so far. If the share decreased, the time of the
-    // phase in the window counts as 0, and the times of the other phases are scaled down.
+    // The busy_ns of a phase is an estimate: a share of the stage's busy_ns since the start of the run. A later
+    // estimate may be lower. Then the phase has 0 ns in the window, and the other phases are scaled down to the stage's
+    // busy_ns.
     if (of_phases <= a.busy_ns) continue;
     for (phase_statistics& p : a.phases)
       p.busy_ns = static_cast<std::uint64_t>(static_cast<double>(p.busy_ns) * static_cast<double>(a.busy_ns) /

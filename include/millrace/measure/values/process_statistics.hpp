@@ -32,7 +32,7 @@ struct process_statistics {
 
   friend process_statistics operator-(process_statistics later, const process_statistics& earlier) noexcept {
     later.cpu_ns -= std::min(later.cpu_ns, earlier.cpu_ns);
-    // The later sum may be smaller, because it excludes threads that have ended.
+    // The later run_delay_ns may be smaller, because it excludes threads that have ended.
     later.throttled_ns -= std::min(later.throttled_ns, earlier.throttled_ns);
     later.run_delay_ns -= std::min(later.run_delay_ns, earlier.run_delay_ns);
     if (later.storage_bytes) *later.storage_bytes -= std::min(*later.storage_bytes, earlier.storage_bytes.value_or(0));

@@ -8,7 +8,7 @@
 //
 // In the model, k outstanding reads deliver k x b / (1 + q (k - 1)) bytes per second. Here b is the speed of a single
 // read, and q is the share of a read that cannot run concurrently with other reads. contention() estimates q.
-// Errors: none; with too few reads the result is empty. Threads: not synchronized.
+// Errors: none. With too few reads, contention() returns an empty optional. Threads: not synchronized.
 // Source: the universal scalability law (Gunther, Guerrilla Capacity Planning, 2007) without the coherency term. The
 // remaining formula is Amdahl's law.
 #pragma once
@@ -31,7 +31,7 @@ class read_levels {
 
   struct level {
     std::uint64_t ns = 0;        ///< time with exactly this number of outstanding reads
-    std::uint64_t reads = 0;     ///< reads during which about this number of reads was outstanding
+    std::uint64_t reads = 0;     ///< reads with this mean number of outstanding reads, rounded
     std::uint64_t read_ns = 0;   ///< total time of these reads
     std::uint64_t bytes = 0;     ///< bytes of these reads
 
@@ -42,14 +42,14 @@ class read_levels {
   void add(std::size_t outstanding, const level& more) noexcept;
   const level& at(std::size_t outstanding) const noexcept { return levels_[std::min(outstanding, max_level)]; }
 
-  /// Returns the time with at least one outstanding read, and the bytes of all reads.
+  /// Returns the time with at least one outstanding read. bytes() returns the bytes of all reads.
   std::uint64_t busy_ns() const noexcept;
   std::uint64_t bytes() const noexcept;
   /// Returns the mean number of outstanding reads, over the time with at least one.
   double mean_outstanding() const noexcept;
 
   /// Returns q of the formula above, 0..1. The result is empty if too few levels have enough reads. The value may be
-  /// too low. For storage that processes reads one after the other, the value is about 1/2 instead of 1.
+  /// too low: if storage processes reads one after the other, the value is about 1/2 instead of 1.
   std::optional<double> contention() const noexcept;
 
   /// Returns the speed with this number of outstanding reads, relative to the speed of a single read.

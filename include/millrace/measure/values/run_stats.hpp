@@ -3,7 +3,8 @@
 //   const auto s = run.stats();                  // any thread, any time
 //   std::printf("%.1f %% of the time waited for data\n", 100 * s.data_wait_share());
 //
-// Times are in nanoseconds. Errors: none. Threads: not synchronized.
+// Times are in nanoseconds. Errors: none. Threads: any thread may call stats(). The copy that it returns is not
+// synchronized.
 #pragma once
 
 #include <millrace/base/version.hpp>
@@ -16,18 +17,18 @@
 
 namespace millrace { inline namespace MILLRACE_ABI {
 
-// Describes the shuffle quality of the samples of a rank, compared with the forecast and with a complete shuffle.
-// Shares are from 0 to 1; distances are in positions. order/shuffle_quality.hpp defines the shares, and
-// order/shuffle_quality.hpp defines how they are measured.
+// Shares are from 0 to 1. A distance is the number of positions between two samples that were adjacent in their shard.
+// order/shuffle_quality.hpp defines the shares, and order/shuffle_quality.hpp defines how they are measured.
 
-/// The shuffle quality, compared with a shuffle of the complete data set.
+/// The shuffle quality of the samples of one rank, compared with the forecast and with a complete shuffle (a uniform
+/// shuffle of the complete data set).
 struct shuffle_statistics {
   double share = 0;                           ///< observed mean share of the largest shard in a batch
   double expected_share = 0;                  ///< forecast for the order's window; set by session::shuffle_quality()
   double ideal_share = 0;                     ///< forecast for a complete shuffle; set by session::shuffle_quality()
   double neighbor_distance = 0;               ///< observed mean distance, in positions of the global order
   double ideal_neighbor_distance = 0;         ///< mean distance after a complete shuffle
-  std::uint64_t batches = 0, neighbors = 0;   ///< number of observed batches and pairs; 0 if nothing was observed
+  std::uint64_t batches = 0, neighbors = 0;   ///< number of observed batches, and of pairs of adjacent samples
 };
 
 /// The number of samples from one source of a mix.
@@ -40,13 +41,13 @@ struct source_count {
 struct run_stats {
   std::uint64_t batches = 0, samples = 0;   ///< number of delivered batches and samples
   std::uint64_t wait_ns = 0;                ///< time that the trainer waited in next()
-  std::uint64_t step_ns = 0;                ///< time from each batch to the next call of next(), except between epochs
+  std::uint64_t step_ns = 0;                ///< time between calls of next(), without the pauses between epochs
   std::uint64_t first_batch_ns = 0;         ///< time from the start to the first batch; not part of wait_ns
   std::uint64_t worker_busy_ns = 0;         ///< busy time, summed over all workers of the last segment
   std::uint64_t dropped_last = 0;           ///< samples that were dropped at the ends of epochs; 0 if unknown
-  std::uint64_t replaced = 0, masked = 0;   ///< rows of damaged samples: copied from other rows; set to 0
+  std::uint64_t replaced = 0, masked = 0;   ///< damaged samples: rows replaced with a copy; rows filled with zeros
   std::uint64_t lost_shards = 0;            ///< shards whose remaining samples were lost because of damage
-  std::uint64_t digest = 0;                 ///< b.position().digest of the last batch; 0 without positions
+  std::uint64_t digest = 0;                 ///< b.position().digest of the last batch; 0 without an index
   std::uint64_t samples_read = 0, bytes_read = 0, read_busy_ns = 0;
   std::size_t workers = 0, io_threads = 0;
   std::size_t host_slots = 0, ready_slots = 0, slot_bytes = 0;

@@ -41,7 +41,7 @@ struct timeline_counter {
 struct delivered_batch {
   std::int64_t at_ns = 0;
   std::uint64_t wait_ns = 0;   ///< time that the trainer waited in next()
-  std::uint64_t step_ns = 0;   ///< time until the next call of next()
+  std::uint64_t step_ns = 0;   ///< time from this delivery to the next call of next(); 0 before that call
   std::size_t ready_slots = 0;
   std::size_t read_ahead_bytes = 0;
   std::uint64_t number = 0;   ///< number of the batch

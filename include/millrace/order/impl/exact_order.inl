@@ -181,7 +181,7 @@ MILLRACE_INLINE exact_order::spot exact_order::spot_of(std::uint64_t epoch, std:
   const bool one_epoch = options_.epoch_batches == options::endless;
   if (one_epoch ? epoch > 0 : epoch > max_positions / positions())
     throw setup_error("epoch " + std::to_string(epoch) + " does not exist",
-                      "Choose epoch 0, the only epoch of an endless run");
+                      "Choose a smaller epoch. An endless run has only epoch 0");
   const std::uint64_t since_start = one_epoch ? position : epoch * positions() + position;
   return {since_start / samples_, since_start % samples_};
 }

@@ -61,7 +61,8 @@ MILLRACE_INLINE std::size_t mix_plan::rows(std::uint64_t batch, const world& min
 
 MILLRACE_INLINE void mix_plan::check(const world& r) const {
   if (r.size == 0 || r.rank >= r.size)
-    throw setup_error("the world is invalid: got " + r.describe(), "Number the ranks from 0 to size - 1");
+    throw setup_error("the world is invalid: got " + r.describe(),
+                      "Set world::rank to a number from 0 to world::size - 1");
   if (options_.global_batch % r.size != 0)
     throw setup_error("the global batch of " + std::to_string(options_.global_batch) + " is not divisible by " +
                           std::to_string(r.size) + " ranks",
@@ -80,7 +81,7 @@ MILLRACE_INLINE std::uint64_t mix_plan::ordinal_of(std::uint64_t epoch, std::uin
   const bool one_epoch = positions_ == exact_order_options::endless;
   if (one_epoch ? epoch > 0 : epoch > max_positions / positions_)
     throw setup_error("epoch " + std::to_string(epoch) + " does not exist",
-                      "Choose epoch 0, the only epoch of an endless run");
+                      "Choose a smaller epoch. An endless run has only epoch 0");
   return cycles() && !one_epoch ? epoch * positions_ + position : position;
 }
 
@@ -134,7 +135,7 @@ MILLRACE_INLINE ordered_sample mix_plan::sample_at(std::uint64_t epoch, std::uin
 MILLRACE_INLINE void mix_plan::throw_out_of_range(std::uint64_t position) const {
   throw setup_error("position " + std::to_string(position) + " is out of range: an epoch has " +
                         std::to_string(positions_) + " positions",
-                    "Choose a position from 0 to the last one of the epoch");
+                    "Choose a position from 0 to the number of positions minus 1");
 }
 
 MILLRACE_INLINE std::vector<std::uint64_t> mix_plan::ends_of(const mix_phase& p) const {

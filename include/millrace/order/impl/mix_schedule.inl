@@ -42,7 +42,7 @@ MILLRACE_INLINE mix_schedule::mix_schedule(const mix_rule& rule, std::vector<std
   for (const mix_source_spec& s : rule.sources) {
     if (!s.weight.is_constant()) {
       if (on_exhausted_ != exhausted::repeat)
-        throw setup_error("the weights of a mix change with the position of the run, but sources do not repeat",
+        throw setup_error("the weights of a mix change during the run, but its sources do not repeat",
                           "Set mix_options::on_exhausted to exhausted::repeat");
     } else {
       mix_pattern::check_weight(s.weight.at(0));
@@ -254,7 +254,7 @@ MILLRACE_INLINE std::pair<std::size_t, std::uint64_t> mix_schedule::first_pass()
   std::iota(open.begin(), open.end(), std::size_t{0});
   const auto fail = [this](std::size_t source, std::uint64_t positions) {
     throw setup_error(names_[source] + " of the mix does not complete a pass within " + std::to_string(positions) +
-                          " positions, so that an epoch does not end",
+                          " positions. Therefore an epoch does not end",
                       "Set session_options::epoch_batches");
   };
   bool is_checked = false;

@@ -1,4 +1,4 @@
-// Reads one source of a mix without an index. Delivers the samples in the order of the source, pass after pass.
+// Reads one source of a streamed mix. Delivers the samples in the order of the source, pass after pass.
 //
 //   mr::detail::mix_stream<mr::detail::shards_source> one(source, {.seed = 7, .window = 8192});
 //   one.begin_pass(3);
@@ -151,7 +151,7 @@ class mix_stream {
       if (o.reads) return source.watched_in(o.reads);
     return source;
   }
-  /// While this object exists, time counts as reading. Used if the source does not report its own reads.
+  /// The lifetime of this object counts as reading time, unless the source reports its own reads.
   struct as_read {
     explicit as_read(const mix_stream& of) {
       if constexpr (!watchable_source<Source>)

@@ -4,10 +4,11 @@
 //   auto reader = in.open(0, epoch);
 //   while (auto item = reader.next()) use(item->number(), item->value);      // number of the source, and its item
 //
-// order/mix_plan.hpp describes the shares, and the end of a source. With `repeat`, the first epoch ends when every
-// source has run out at least once. All later epochs have the same number of samples. Each source is shuffled in the
-// same way as by a shuffle() stage directly after the source. One thread reads all sources, one shard of each source at
-// a time. A run begins with pass 0.
+// order/mix_plan.hpp describes the modes stop, reweight and repeat, which apply when a source runs out. With `repeat`,
+// the first epoch ends when every source has run out at least once. All later epochs have the same number of samples.
+// Each source is shuffled in the same way as by a shuffle() stage directly after the source. One thread reads all
+// sources, one shard of each source at a time. Reading cannot begin in a later pass: a resumed run reads all earlier
+// passes again.
 // Errors: the errors of the sources, with the name of the shard added. setup_error for a source without samples, and
 // for windows that need more than a quarter of the memory. Threads: the rules of all sources (flow/stage.hpp).
 #pragma once
@@ -65,7 +66,7 @@ struct stream_list {
   static constexpr bool watched = watchable_source<Source>;
   static constexpr bool of_records = std::is_same_v<typename Source::item, record>;
   using item = std::conditional_t<of_records, mixed_record, listed_item<typename Source::item>>;
-  static constexpr std::size_t most = 256;   // maximum number of sources, because each may keep a file open
+  static constexpr std::size_t most = 256;   // maximum number of sources; each source may keep a file open
 
   template <class OptionsFor>
   stream_list(const OptionsFor& options_for, const std::vector<Source>& sources) {
@@ -77,7 +78,7 @@ struct stream_list {
     if (all.size() > most)
       throw setup_error("a mix of streamed sources has too many sources: got " + std::to_string(all.size()) +
                             ", expected at most " + std::to_string(most),
-                        "Mix plain tar shards, which have indexes, or combine sources of equal weights into one list");
+                        "Use shards() of plain tars with an index, or combine sources of equal weights into one list");
   }
 
   template <class F>
@@ -109,7 +110,8 @@ class mix_streams {
 
   /// Returns 1: all sources together are one shard.
   std::size_t shards() const noexcept { return 1; }
-  /// Returns a text that contains all settings of the order. Mixes with different texts have different orders.
+  /// Returns the names of the sources, and a digest of the settings and shard names that determine the order. Mixes
+  /// with equal texts have the same order.
   std::string shard_name(std::size_t) const { return state_->name; }
   /// Returns a hash of all shards' modification times.
   std::int64_t shard_modified_ns(std::size_t) const {
@@ -133,7 +135,8 @@ class mix_streams {
     state_->streams->for_each([&](auto& stream) { stream.name_samples(names, state_->rule.sources[i++].name); });
   }
 
-  /// Uses the order of version 4 of resume points (item/position.hpp). Call it before the first pass.
+  /// Uses the older order. A run needs it if its resume point has an older version (item/position.hpp). Call it before
+  /// the first pass.
   void keep_older_order() const {
     state_->streams->for_each([](auto& stream) { stream.keep_older_order(); });
   }
@@ -255,7 +258,7 @@ class mix_streams {
       streams->for_each([&](auto& stream) { released += stream.release() ? 1 : 0; });
       if (released == 0)
         throw setup_error("the shuffle windows of the mix are too large: got " + std::to_string(bytes) +
-                              " bytes, expected at most a quarter of the memory",
+                              " bytes, expected at most a quarter of the memory that this process may use",
                           "Use smaller windows");
     }
 

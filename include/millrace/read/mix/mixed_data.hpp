@@ -7,9 +7,8 @@
 //   data.fingerprint();                       // upper half: hash of the data sets; lower half: hash of the rule
 //
 // The shards of all sources are numbered in one sequence, source after source.
-// Errors: the errors of shard_data. setup_error if the sources, the weights or on_exhausted differ from the resume
-// point. The message names the differences. Threads: any number of threads may call read() at the same time. Everything
-// else is immutable.
+// Errors: the errors of shard_data. setup_error if the sources or the settings of the mix differ from those of the
+// resume point. Threads: any number of threads may call read() at the same time. Everything else is immutable.
 #pragma once
 
 #include <millrace/io/index/set/shard_sets.hpp>
@@ -33,7 +32,7 @@ class mixed_data : public shard_sets {
   /// `sets` has one data set for each source of the rule.
   mixed_data(std::vector<std::shared_ptr<shard_data>> sets, mix_rule rule);
 
-  /// Returns the rule of the mix. In the result, each source has a name.
+  /// Returns the rule of the mix. A source that the user did not name is named by its number, such as "source 0".
   const mix_rule& rule() const noexcept { return rule_; }
   /// Returns the number of sources.
   std::size_t sources() const noexcept { return sets_.size(); }
@@ -43,7 +42,8 @@ class mixed_data : public shard_sets {
   const std::vector<std::uint64_t>& counts() const noexcept { return counts_; }
   /// Returns the identity of a sample (see shard_data::id_of()).
   std::uint64_t id_of(const located_sample& s) const noexcept;
-  /// Returns a text with the number of chosen samples of each source, or "" without a choice.
+  /// Returns a text with the number of chosen samples of each source. Omits sources that use each of their samples
+  /// once.
   std::string choice_text() const;
   /// Returns the size of all sources in bytes.
   std::uint64_t size_bytes() const noexcept;

@@ -38,7 +38,7 @@ struct mixed_item {
   }
 };
 
-/// An item of one of several sources that all have the same type.
+/// An item of a mix whose sources all have the same type.
 template <class Item>
 struct listed_item {
   Item value;

@@ -47,7 +47,7 @@ bool set_identity(sample<Item>& s, const ordered_sample& planned, std::uint64_t 
   }
   return static_cast<bool>(s.item);
 }
-/// Returns the term of a sample in the digest of the run (a checksum of its delivered samples).
+/// Returns the term that a sample adds to the digest of the run.
 inline std::uint64_t digest_term(const ordered_sample& planned, std::uint64_t id, std::uint64_t checksums) noexcept {
   return stream_digest::term(combine_keys(combine_keys(0, planned.epoch), planned.position),
                              combine_keys(id, checksums));
@@ -116,11 +116,11 @@ class block_reader {
   }
 
  private:
-  static constexpr std::size_t prefetched = 16;   // stamp() prefetches the record that is this number of records ahead
+  static constexpr std::size_t prefetched = 16;   // next() prefetches the record that is this number of records ahead
 
   void read();
-  /// Finds the next sample that cannot be read. Reads the sample of each empty record again, because the sample before
-  /// it may be the one that cannot be read.
+  /// Finds the next sample that cannot be read. A record can also be empty because an earlier sample could not be read.
+  /// Therefore this function reads the sample of each empty record again.
   void find_failure();
 
   std::shared_ptr<Data> data_;

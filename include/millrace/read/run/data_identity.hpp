@@ -16,7 +16,7 @@
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 /// Returns a hash of the number of shards, their file names (without folders) and their sizes in bytes. Omits names and
-/// sizes that the source does not report. Includes the choice of samples, if the source has one.
+/// sizes that the source does not report. If source.choice() is not 0, the hash also covers the choice of samples.
 template <class Source>
 MILLRACE_RARE std::uint64_t fingerprint_of(const Source& source) {
   std::uint64_t sum = source.shards();

@@ -50,7 +50,7 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 /// The start of the account, and the planned numbers of each epoch for this rank.
 struct delivery_account_options {
-  std::uint64_t epoch = 0, batch = 0;   ///< first epoch, and number of its first batch
+  std::uint64_t epoch = 0, batch = 0;   ///< epoch and batch at which the account starts
   std::uint64_t batches = 0;            ///< batches of an epoch
   std::uint64_t rows = 0;               ///< samples of this rank that an epoch delivers
   std::uint64_t dropped = 0;            ///< samples of this rank that an epoch drops with its last batch
@@ -125,7 +125,7 @@ struct order_rule {
 
 /// Returns the rule for a run with these options.
 inline order_rule order_rule_of(const indexed_run_options& o) {
-  // A larger number in the text is ignored, because each lane uses memory.
+  // A larger number of lanes in the resume text is ignored, because each lane uses memory.
   constexpr std::uint32_t max_lanes = 1 << 16;
   order_rule rule{.lanes = o.lanes};
   if (o.resume.empty()) return rule;
@@ -171,7 +171,8 @@ class indexed_run final : public planned_run {
   /// Returns the stage that reads the samples in the order of the run. Only the type of the first argument is used.
   template <class Source>
   owner<read_stage> read(const Source&, shard_read_stage_options o, sample_sink<typename Data::item>& next);
-  /// Returns the maximum bytes of samples that are read early, because they are neighbors of requested samples.
+  /// Returns the maximum memory for samples that are not requested yet. Such samples are read early, in one block with
+  /// a requested sample.
   std::size_t held_bytes() const noexcept override { return held_bytes_; }
   /// Returns the origin of the sample at position `at` of epoch `epoch`. `at` counts the rows of all ranks.
   error_location locate(std::uint64_t epoch, std::uint64_t at) const override;
@@ -191,8 +192,8 @@ class indexed_run final : public planned_run {
       return f;
     }
   }
-  /// Returns advice about a poor shuffle, with a window that would be better. Returns "" on all ranks except 0, and on
-  /// rank 0 if the shuffle is good or the run was resumed.
+  /// Returns advice about a poor shuffle, with a better window. Returns "" if the shuffle is good, if the run was
+  /// resumed, and on all ranks except 0.
   std::string shuffle_advice() const override;
   /// Returns the data set's description of its order, or "" if it has no description.
   std::string describe() const override;
@@ -262,7 +263,7 @@ class indexed_run final : public planned_run {
   const source_type source_;
   const shard_order shards_;
   delivery_account account_;
-  std::uint64_t others_rows_ = 0;   // rows that this session's batches had on other ranks
+  std::uint64_t others_rows_ = 0;   // rows on other ranks, in this session's global batches
   mutable std::once_flag forecast_once_;
   mutable double expected_share_ = 0, ideal_share_ = 0;
   std::size_t held_bytes_ = 0;

@@ -35,7 +35,7 @@ MILLRACE_RARE indexed_run<Data>::indexed_run(std::shared_ptr<Data> data, const o
   if (start_.epoch >= o.epochs)
     throw setup_error("the run is over: its resume point is the end of epoch " + std::to_string(start_.epoch) + " of " +
                           std::to_string(o.epochs),
-                      "Raise session_options::epochs, which counts from the first start");
+                      "Raise session_options::epochs, which includes the epochs before the resume point");
 }
 
 template <class Data>
@@ -154,11 +154,11 @@ MILLRACE_RARE std::string indexed_run<Data>::order_text() const {
 template <class Data>
 MILLRACE_RARE position indexed_run<Data>::start_of_grown(const position& from, position now) const {
   if (now.epoch_batches == exact_order_options::endless)
-    throw setup_error("a run over a data set that has grown continues with its next epoch, but an endless run has no "
+    throw setup_error("session_options::grown applies from the next epoch on, but an endless run has no "
                       "next epoch",
                       "Start a new run with another seed");
   if (from.counts.shards > now.counts.shards || from.counts.samples > now.counts.samples)
-    throw setup_error("session_options::grown is for a data set with more samples: got " + counts_text(now.counts) +
+    throw setup_error("session_options::grown does not allow a smaller data set: got " + counts_text(now.counts) +
                           ", expected at least " + counts_text(from.counts),
                       "Restore the missing shards, or start without the resume point");
   position same = from;   // the window and the lanes may depend on the number of samples

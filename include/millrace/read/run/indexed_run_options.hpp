@@ -29,8 +29,8 @@ struct indexed_run_options {
   std::uint64_t seed = 0;
   std::size_t window = 0;     ///< shuffle window in samples; 0 without a shuffle
   std::size_t rows = 1;       ///< rows per batch on this rank
-  bool drop_last = true;      ///< drops an incomplete last batch of an exact pass
-  bool allow_empty = false;   ///< allows a last batch with fewer rows than there are ranks
+  bool drop_last = true;      ///< drops an incomplete last batch; used only if an epoch is one pass
+  bool allow_empty = false;   ///< allows a last global batch that leaves some ranks without a row
   millrace::world world{};
   /// Number of lanes (interleaved parts of the order). In a resumed run, 0 selects the number in the resume point. In a
   /// new run, 0 selects a number that depends on the data and the window.
@@ -42,9 +42,9 @@ struct indexed_run_options {
   std::uint64_t epochs = 1;        ///< number of epochs of the run, including those of earlier sessions
   /// Distance between the two rows of a mixed pair (read/run/planned_run.hpp). Empty if rows are not mixed.
   std::optional<std::size_t> stride{};
-  std::uint64_t epoch_batches = 0;   ///< batches of an epoch; 0 for one exact pass; may be exact_order_options::endless
-  std::size_t bytes_at_once = std::size_t{4} << 20;   ///< number of bytes that one thread reads together
-  std::size_t max_held_bytes = 0;   ///< maximum bytes of small samples that are read before they are needed
+  std::uint64_t epoch_batches = 0;   ///< batches of an epoch; 0: one pass; exact_order_options::endless: no end
+  std::size_t bytes_at_once = std::size_t{4} << 20;   ///< target size of a block of samples, read by one thread
+  std::size_t max_held_bytes = 0;   ///< maximum memory for samples that are read before they are requested
 
   /// Returns the number of rows of a batch over all ranks.
   std::size_t global_batch() const noexcept { return rows * (world.size > 0 ? world.size : 1); }

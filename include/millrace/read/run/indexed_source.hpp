@@ -13,7 +13,8 @@
 // Each sample adds one term to the digest of the run. The term depends on epoch, position, sample and the checksums of
 // its payloads.
 // The short last batch of an epoch may have no row for this rank. In this case, the reader returns the epoch's last
-// sample as a void row (a row that is not delivered). A rank that begins with this batch needs a sample for the shapes.
+// sample as a void row (a row that is not delivered). If a rank begins with this batch, the void row fixes the shapes
+// of its columns.
 // Errors: if a sample cannot be read, all samples before it are returned first. The next call throws the error of the
 // sample.
 // Threads: any thread may call open(). Readers are not thread-safe. Lifetime: readers share ownership of the data and
@@ -69,7 +70,8 @@ class indexed_source {
   /// Returns the number of the block that contains the start of the run.
   std::size_t first_shard() const;
 
-  /// Returns the shuffle quality of the samples in all blocks opened so far, even if they are not delivered yet.
+  /// Returns the shuffle quality of all samples whose order was computed so far. These include samples that are not
+  /// delivered yet.
   shuffle_statistics shuffle_quality() const
     requires observes
   {

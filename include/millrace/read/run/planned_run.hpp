@@ -32,7 +32,7 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 // The rows p and p + stride of a global batch are a pair if floor(p / stride) is even. A rank has the rows p with p mod
 // (number of ranks) = rank. Therefore, if the number of ranks divides the stride, both rows of each pair are on one
 // rank.
-// Errors: setup_error with the numbers. Threads: pure functions; any thread.
+// Errors: setup_error if the stride is invalid. Threads: pure functions; any thread.
 
 struct row_stride_options {
   std::optional<std::size_t> requested{};   ///< empty if rows are not mixed; 0 selects the default stride
@@ -41,14 +41,15 @@ struct row_stride_options {
   world mine{};
 };
 
-/// Returns the stride, or 0 if rows are not mixed. Throws setup_error if the number of ranks does not divide the
-/// stride, or if no row has a partner.
+/// Returns the stride, or 0 if rows are not mixed. The default stride is the stride of the resume point. In a new run,
+/// it is the number of ranks. Throws setup_error if the number of ranks does not divide the stride, or if no row has a
+/// partner.
 inline std::uint32_t row_stride(const row_stride_options& o) {
   if (!o.requested) return 0;
   const bool resumed = *o.requested == 0 && o.of_resume_point > 0;
   const std::size_t stride = *o.requested > 0 ? *o.requested : resumed ? o.of_resume_point : o.mine.size;
   const std::string got = "got rows at a distance of " + std::to_string(stride) +
-                          (resumed ? " (the resume point)" : "");
+                          (resumed ? " (from the resume point)" : "");
   if (stride % o.mine.size != 0)
     throw setup_error("the two rows of a pair would be on different ranks: " + got + ", expected a multiple of the " +
                           std::to_string(o.mine.size) + " ranks",
@@ -73,18 +74,20 @@ class planned_run {
   /// Returns the start of the session, and the ends of epochs. The result is empty if the order is computed from an
   /// index.
   virtual batch_boundaries boundaries() const { return {}; }
-  /// Returns a calculator for the numbers of the session's batches within the run.
+  /// Returns the state at the start of the session, which determines the epochs and the numbers of its batches.
   virtual batch_numbers numbers() const = 0;
-  /// Returns the resume point for the beginning of the run, or "" without an index. Programs with the same order return
-  /// the same text.
+  /// Returns the resume point for the beginning of the run, or "" without an index. Programs whose runs have the same
+  /// order get the same text.
   virtual std::string order_text() const { return {}; }
   /// Returns the size of the shuffle window in samples. At a time, about half a window of samples is in memory.
   virtual std::size_t window() const noexcept { return 1; }
   /// Returns whether the run begins only when the complete shuffle window is in memory.
   virtual bool withholds() const noexcept { return false; }
-  /// Returns whether the run continues in the order of resume points of versions 1, 4 and 5 (item/position.hpp).
+  /// Returns whether the run was resumed from a version below 6 (item/position.hpp), and therefore keeps the older
+  /// order.
   virtual bool keeps_older_order() const noexcept { return false; }
-  /// Returns the maximum bytes of samples that are read early, because they are neighbors of requested samples.
+  /// Samples that are stored next to a requested sample are read with it. Returns the maximum size of these additional
+  /// samples in bytes.
   virtual std::size_t held_bytes() const noexcept { return 0; }
   /// Returns a phrase about the order, for the line that the session reports at its start. Returns "" if there is
   /// nothing to report.
@@ -99,7 +102,7 @@ class planned_run {
   /// Returns the observed and the expected shuffle quality. Throws setup_error if the order is not computed from one
   /// index.
   virtual shuffle_statistics shuffle_quality() const;
-  /// Sets the statistics for the samples of the first `s.batches` batches.
+  /// Sets the statistics that depend on the order: digest, dropped_last and sources. Requires that `batches` is set.
   virtual void add_to(run_stats&) const {}
   /// Adds the events of the start of the run. Called once, at the start.
   virtual void report(event_counts&) const {}

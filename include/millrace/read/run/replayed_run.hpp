@@ -14,8 +14,8 @@
 // - If the flow can start only at the beginning of a run, the complete run is read again.
 //
 // Several ranks read lanes (interleaved substreams of the order), by default one lane each. Lane l belongs to rank l
-// mod (number of ranks). Each pass contains every sample once. Several ranks may be in different passes at a time,
-// because their numbers of samples differ. With another number of ranks, the order differs.
+// mod (number of ranks). In each pass, a rank reads every sample of its lanes once. The ranks have different numbers of
+// samples. Therefore they may be in different passes at the same time. With another number of ranks, the order differs.
 // If each sample is one row, a resume point is valid for all ranks of a run with the same number of ranks. Otherwise it
 // is valid for one rank only.
 // Errors: setup_error for an unsuitable number of ranks, for a resume point of another run, and for a run that is over.
@@ -98,7 +98,8 @@ class replayed_run final : public planned_run {
   std::string resumed() const;
 
   /// Returns the number of lanes, or 1 if the run needs no lanes. The default of `max_lanes` is the number of ranks. If
-  /// there are fewer shards, the number of lanes is a divisor of `max_lanes`.
+  /// there are fewer shards than `max_lanes`, returns the largest divisor of `max_lanes` that does not exceed the
+  /// number of shards.
   static std::size_t lanes_of(const options& o);
   static std::uint64_t end_step(const options& o) noexcept;
   position start_of_run();

@@ -10,12 +10,12 @@
 // shards l, l + lanes, l + 2 * lanes, ... of each pass's order. Each sample of a lane moves by a random distance below
 // the shuffle window (reorder_buffer.hpp). The merger removes one sample from each lane in turn, and skips lanes that
 // have ended the pass. Each pass begins with the first lane.
-// At the end of a pass, the lanes already read the next pass. Each lane has at most 1 + 2 * threads / lanes open
-// shards. The limit of bytes that are read ahead is divided equally among the lanes. If the lane of the next sample has
-// no sample ready, this lane may exceed its part. Otherwise the run could stop.
+// A lane that has ended a pass already reads the next pass while the other lanes end theirs. Each lane has at most 1 +
+// 2 * threads / lanes open shards. The read-ahead limit (read_limits.hpp) is divided equally among the lanes. The lane
+// of the next sample may exceed its part if it has no sample ready. Without this exception, the run could wait forever.
 // Errors: an error of a lane replaces that lane's next sample. data_error after 100 passes without a sample.
-// Threads: `threads` I/O threads. With 0 threads, advance() reads on the calling thread. Reads block only these
-// threads.
+// Threads: `threads` I/O threads. With 0 threads, advance() reads on the calling thread. Otherwise, only the I/O
+// threads wait for reads.
 #pragma once
 
 #include <millrace/flow/stage.hpp>
@@ -94,8 +94,9 @@ struct interleaved_read_stage_options {
   std::size_t window_bytes = ~std::size_t{0};   ///< maximum bytes in the shuffle windows of all lanes
   std::vector<lane_start> lanes{};              ///< lanes of this rank in the order of their turns. Lanes may
                                                 ///< start in pass k, or in pass k + 1 if they have ended pass k
-  std::size_t turn = 0;              ///< index of the next sample's lane, unless that lane has ended the pass
-  std::uint64_t first_ordinal = 0;   ///< number of samples of this rank before the first sample
+  std::size_t turn =
+      0;   ///< index of the lane of the next sample. If this lane has ended the pass, the next lane in turn is used
+  std::uint64_t first_ordinal = 0;   ///< number of samples of this rank before the first one to deliver
   lost_shards* lost = nullptr;       ///< lets the run continue after a lost shard; may be null
 };
 
@@ -166,10 +167,10 @@ class interleaved_read_stage final : public read_stage_base<Source> {
   std::vector<std::size_t> in_pass_;   // lanes that have not ended the pass, in the order of their turns
   std::size_t turn_ = 0;               // index of the next sample's lane in in_pass_
   std::uint64_t ordinal_;              // number of samples of this rank before the next sample
-  std::uint64_t empty_passes_ = 0;     // number of passes without a sample since the last sample
+  std::uint64_t empty_passes_ = 0;     // number of passes that have ended since the last sample
   bool finished_ = false;
   bool had_space_ = true;          // true if the last pass_on() found space
-  bool waits_for_bytes_ = false;   // a lane has reached its part of the limit of bytes that are read ahead
+  bool waits_for_bytes_ = false;   // true if a lane has reached its part of the read-ahead limit
 };
 
 }}}   // namespace millrace::detail

@@ -1,5 +1,5 @@
-// Finds the points from which a resumed run reads the lanes (interleaved sequences of shards) of a source without an
-// index.
+// For a resumed run over a source without an index, finds the point from which each lane (interleaved sequence of
+// shards) continues.
 //
 //   auto at = mr::detail::find_lane_starts(
 //       source, {.order = order.settings(), .lanes = 48, .world = mine, .ordinal = 64'000});
@@ -34,7 +34,7 @@ struct lane_starts_options {
   shard_order::options order{};   ///< order of all lanes
   std::size_t lanes = 1;
   millrace::world world{};
-  std::uint64_t ordinal = 0;   ///< number of samples of this rank before the next sample
+  std::uint64_t ordinal = 0;   ///< number of samples that this rank has already delivered
   unsigned threads = 1;
   /// If true, the run continues after damaged shards, and their readable samples count.
   bool tolerates_damage = false;
@@ -88,11 +88,12 @@ class counted_pass {
   /// Returns the number of samples that the rank delivers in the first `rounds` rounds. In a round, each lane delivers
   /// one sample. `rounds` must not exceed certain_rounds().
   std::uint64_t delivered_in(std::uint64_t rounds) const noexcept;
-  /// Returns the number of rounds that need no uncounted shard, or the greatest std::uint64_t if all shards are
-  /// counted.
+  /// Returns the number of rounds for which the counted shards are sufficient. Returns the greatest std::uint64_t if
+  /// all shards are counted.
   std::uint64_t certain_rounds() const noexcept;
 
-  /// Counts shards until it is certain that the pass contains sample `ordinal`, or until the pass ends.
+  /// Counts shards until it is certain that the pass contains sample `ordinal`, or until all shards of the pass are
+  /// counted.
   void count_to(std::uint64_t ordinal);
 
  private:
@@ -132,8 +133,8 @@ MILLRACE_RARE lane_starts find_lane_starts(const Source& source, const lane_star
     at.order = o.order;
     at.order.lane = o.world.rank + i * o.world.size;
     at.order.lanes = o.lanes;
-    // Rounded up, so that a window of all samples contains all samples of each lane, if all lanes have the same number
-    // of samples.
+    // The window of a lane is rounded up. Therefore, if all lanes have the same number of samples, a window of all
+    // samples contains each lane completely.
     const std::size_t all = o.order.window + (o.order.permutes ? o.lanes - 1 : 0);
     at.order.window = std::max<std::size_t>(1, all / o.lanes);
   }

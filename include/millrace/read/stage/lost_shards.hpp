@@ -25,8 +25,8 @@ class lost_shards {
  public:
   explicit lost_shards(std::uint64_t at_most) noexcept : at_most_(at_most) {}
 
-  /// Counts a lost shard. Call it in the order of the run. Returns null if the run continues, otherwise the error that
-  /// ends the run.
+  /// Counts a lost shard. Call this function in the order in which the run delivers the shards. Returns null if the run
+  /// continues, otherwise the error that ends the run.
   std::exception_ptr accept(std::exception_ptr why);
   /// Returns the number of lost shards so far.
   std::uint64_t count() const;

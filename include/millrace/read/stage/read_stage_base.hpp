@@ -39,9 +39,9 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 // Errors: none. Threads: reader_limit is thread-safe. rest() blocks the calling thread until it may read, or `stopped`
 // is true. After `stopped` is set, call wake().
 
-// The maximum number of bytes that are read ahead. The limit is 64 MiB at first. It grows if a reader has waited
-// because of the limit, and if the workers have no samples at the end of a later read.
-// Any thread may call bytes(). The other functions require the lock of the read stage.
+// The maximum number of bytes that are read ahead. The limit is 64 MiB at first. If a reader has waited because of the
+// limit, and the workers have no samples at the end of a later read, the limit doubles. Any thread may call bytes().
+// The other functions require the lock of the read stage.
 
 /// A limit in bytes that grows on demand.
 class read_ahead_limit {
@@ -55,8 +55,8 @@ class read_ahead_limit {
   std::size_t bytes() const noexcept { return now_.load(std::memory_order_relaxed); }
   /// Records that a reader waits because of the limit.
   void reached() noexcept { reached_ = true; }
-  /// Records the number of samples that wait for the workers at the end of a read. Before the first samples have
-  /// arrived, 0 has no effect.
+  /// Records the number of samples that wait for the workers at the end of a read. A call with 0 has no effect before
+  /// the first call with a larger number.
   void record_backlog(std::uint64_t samples) noexcept {
     if (samples > 0) fed_ = true;
     if (samples > 0 || !fed_ || !reached_) return;
@@ -99,7 +99,7 @@ class reader_limit {
   /// Wakes all sleeping threads, so that they check `stopped` again.
   void wake() noexcept { bell_.ring(); }
 
-  /// Returns the nanoseconds that threads were allowed to read, summed over all threads.
+  /// Returns the time in nanoseconds during which threads were allowed to read, summed over all threads.
   std::uint64_t open_ns(std::uint64_t now_ns) const noexcept {
     const std::lock_guard lock(mutex_);
     return open_ns_ + open_.load() * (now_ns - std::min(now_ns, since_ns_));
@@ -113,8 +113,8 @@ class reader_limit {
   std::uint64_t open_ns_ = 0, since_ns_;   // open_ns_: sum up to since_ns_
 };
 
-// Decides when a reader passes a chunk of samples to the workers before the chunk is full.
-// If the workers are idle, the reader passes on the samples of a slow read early. If the workers are busy, the reader
+// chunk_clock decides whether a reader passes on a chunk of samples to the workers although the chunk is not full. If
+// the workers are idle, the reader passes on the samples of a slow read early. If the workers are busy, the reader
 // passes on full chunks, or a quarter of a chunk if the read is slow. The clock is checked only after 1, 4, 16 and 64
 // samples. Cost: one comparison for most samples.
 
@@ -165,7 +165,7 @@ class read_stage : public pipeline_node {
   /// sample instead of an error. Call it before start().
   virtual void continue_after_damage() = 0;
 
-  /// Returns the error that ends the run, with additional information from the source about its cause.
+  /// Returns `why`, the error that ends the run. The source may add an explanation of the cause.
   virtual std::exception_ptr explain(std::exception_ptr why) const { return why; }
 
   using pipeline_node::add_to;
@@ -256,7 +256,7 @@ class read_stage_base : public read_stage, public space_listener {
   reader_limit limit_;
   read_ahead_limit ahead_;   // guarded by mutex_
   std::atomic<bool> stopped_{false};
-  std::atomic<std::uint64_t> passed_on_{0};   // number of samples passed on in order, if shards take turns
+  std::atomic<std::uint64_t> passed_on_{0};   // number of samples passed on in order; set only by shard_read_stage
   chunk read_by_advance_;                     // used only without I/O threads
 
  private:
@@ -288,7 +288,8 @@ class read_stage_base : public read_stage, public space_listener {
   void count_chunk(const chunk& read, bool in_turn, std::uint64_t ns) noexcept;
   /// Reads the next sample of an open shard. Returns false at the end of the shard.
   bool read_sample(shard& from, sample<item>& s);
-  /// If a file next to the shard contains its number of samples, marks the rest of the shard as lost and returns true.
+  /// If a file next to the shard states the shard's number of samples, marks the rest of the shard as lost and returns
+  /// true.
   bool lose_rest(shard& from, const std::exception_ptr& why) const;
   /// Creates the next damaged sample of a lost shard. Returns false after the last one.
   bool create_lost_sample(shard& from, sample<item>& s) const;

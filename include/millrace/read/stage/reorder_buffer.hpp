@@ -8,8 +8,9 @@
 // The shards of all epochs form one sequence. Each shard stores its samples in a queue until all previous shards are
 // finished. Then jitter_order (order/shard_order.hpp) shuffles its samples. As soon as the place of a sample is
 // certain, the buffer passes it to the next segment (group of stages). Samples before the resume point are dropped.
-// Errors: an error of a shard ends the run. All samples before it are passed on, and the error replaces the next
-// sample. Threads: not thread-safe. The read stage locks its mutex for each call.
+// Errors: an error of a shard ends the run, unless reorder_buffer_options::lost accepts the error. The buffer first
+// passes on the samples whose places are certain, and then the error in place of the next sample. Threads: not
+// thread-safe. The read stage locks its mutex for each call.
 #pragma once
 
 #include <millrace/base/error.hpp>
@@ -47,7 +48,7 @@ struct open_shard {
   std::string name{};   // for diagnostics; only the reading thread uses it
   // The shards of an epoch. Set only in the first shard of the epoch, if the source needs the list.
   std::vector<std::size_t> coming{};
-  std::uint64_t first_row = error_location::unknown;   // row of its first sample, or an earlier row
+  std::uint64_t first_row = error_location::unknown;   // lowest row that a sample of this shard may have
   std::optional<reader> open{};                        // only the reading thread uses it
   std::uint64_t next_index = 0;                        // only the reading thread uses it
   // If `lost` is set: number of samples of the shard; only the reading thread uses it.
@@ -67,7 +68,7 @@ struct reorder_buffer_options {
   std::uint64_t first_epoch = 0;
   std::size_t first_shard = 0;              ///< index in the order of the first epoch; earlier shards are skipped
   std::uint64_t first_sample = 0;           ///< number of samples in the skipped shards
-  std::uint64_t first_ordinal = 0;          ///< ordinal in the first epoch; samples before it are dropped
+  std::uint64_t first_ordinal = 0;          ///< samples of the first epoch with a lower ordinal are dropped
   replay_log* log = nullptr;                ///< receives the start of each shard; may be null
   std::uint64_t take = ~std::uint64_t{0};   ///< maximum number of samples to deliver in each epoch
   bool may_be_empty = false;                ///< whether an epoch without a sample is accepted

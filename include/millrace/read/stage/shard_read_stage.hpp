@@ -8,8 +8,8 @@
 // Any free I/O thread may read a shard. reorder_buffer.hpp puts the samples in order. A thread reads only while the
 // bytes that are read ahead are below the limit. If the workers have no samples, the current shard (the shard of the
 // next sample) may exceed the limit by one chunk at a time. This guarantees progress.
-// Threads: `threads` I/O threads. With 0 threads, advance() reads on the calling thread. Reads block only these
-// threads.
+// Threads: `threads` I/O threads. With 0 threads, advance() reads on the calling thread. A read blocks only the thread
+// that reads.
 #pragma once
 
 #include <millrace/read/stage/read_stage_base.hpp>
@@ -60,7 +60,7 @@ class shard_read_stage final : public read_stage_base<Source> {
   using read_stage_base<Source>::mutex_;
 
   static constexpr std::size_t max_queued = 4'096;
-  static constexpr std::size_t samples_per_advance = 8;   // maximum; a slow read ends after its first sample
+  static constexpr std::size_t samples_per_advance = 8;   // maximum; if the workers are idle, a slow read ends earlier
 
   // ---- under mutex_ ----
 
@@ -72,8 +72,8 @@ class shard_read_stage final : public read_stage_base<Source> {
   /// Returns the first shard in order that a thread may read now, or null. May open the shard.
   shard* find_shard();
   bool may_read(const shard& from, bool full) const;
-  /// Returns whether the bytes that are read ahead have reached the limit. If true, later shards wait until a quarter
-  /// of the limit is free.
+  /// Returns whether the bytes that are read ahead have reached the limit. If true, the shards after the current shard
+  /// are not read until a quarter of the limit is free.
   bool ahead_is_full();
   std::size_t read_ahead() const noexcept { return order_.queued_bytes() + next_->held_bytes(); }
 

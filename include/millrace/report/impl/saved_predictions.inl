@@ -54,11 +54,13 @@ MILLRACE_INLINE void compare_with(const std::string& earlier, run_report& r) {
   const std::string path = earlier + ".predictions";
   std::ifstream file(path);
   if (!file)
-    throw io_error("cannot read the predictions of an earlier run " + printable(path),
+    throw io_error("cannot read the predictions file of the earlier run: " + printable(path),
                    "Pass the path that was passed to write_reports(), such as runs/6/report");
   std::string line, word, change;
   if (!std::getline(file, line) || line != detail::predictions_head)
-    throw data_error(printable(path) + " has no predictions of this version", "Write the reports of that run again");
+    throw data_error(
+        printable(path) + " does not contain predictions of the earlier run in the format of this version of Millrace",
+        "Write the reports of that run again");
   const detail::kept_settings now = detail::settings_of(r.statistics);
   detail::kept_settings then{}, there{};
   while (std::getline(file, line)) {

@@ -6,8 +6,8 @@
 //   page += mr::detail::scaling_chart(r);   // samples per second over workers: predicted and measured
 //   page += mr::detail::gantt_chart(r);     // three batches through all threads
 //
-// Up to 16 batches are drawn as columns, with their values if there is space. More batches are drawn as a line, whose
-// points are means of adjacent batches.
+// step_chart() and queue_chart() draw up to 16 batches as columns, with their values if there is space. They draw more
+// batches as lines or areas, whose points are means of adjacent batches.
 // Errors: none. Threads: the functions are pure; any thread may call them.
 #pragma once
 
@@ -24,13 +24,13 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 // A small chart as inline SVG: axes with round numbers; lines, areas and bars in data coordinates.
 //
 // The default width is 320 units, about the width of a phone in pixels. The style sheet of the page sets all colors.
-// Errors: none; an axis without an extent ends at 1. Threads: not synchronized.
+// Errors: none. An axis without an extent gets an extent of 1. Threads: not synchronized.
 
 /// Returns text escaped for elements and attributes of HTML and SVG; control characters become \xNN.
 std::string escaped(std::string_view text);
 
-/// Returns the distance between two marks: 1, 2 or 5 times a power of ten. At most five such distances are between 0
-/// and `most`.
+/// Returns the distance between adjacent marks of an axis: 1, 2 or 5 times a power of ten. At most five such distances
+/// fit into the range from 0 to `most`.
 double round_step(double most);
 
 using svg_points = std::vector<std::pair<double, double>>;
@@ -76,7 +76,7 @@ class svg_plot {
   std::string take() { return std::move(out_) + "</svg>\n"; }
 
   static constexpr double right = 12, top = 12;
-  static constexpr double digit_width = 8;   ///< width of a digit in text of 14 units
+  static constexpr double digit_width = 8;   ///< width of a digit, if the font size is 14 units
 
  private:
   static std::string number(double value) { return fixed(value, 1); }
@@ -111,8 +111,9 @@ std::string queue_chart(const run_report& r);
 
 std::string scaling_chart(const run_report& r);
 
-/// Returns up to three batches with complete spans. The timeline contains spans for the last batches only, and some
-/// spans of a batch may be missing. A batch counts as complete if no other batch has spans with more different names.
+/// Returns the numbers of up to three batches whose spans are complete. The timeline contains spans for the last
+/// batches only, and some spans of a batch may be missing. A batch counts as complete if its spans have the maximum
+/// number of different names.
 std::vector<std::uint64_t> batches_to_show(const timeline& t);
 
 std::string gantt_chart(const run_report& r);

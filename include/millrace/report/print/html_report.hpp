@@ -2,7 +2,7 @@
 //
 //   write(mr::html_report(mr::report_of(window, std::move(events))));
 //
-// The page shows the verdict, its evidence, the stages, the gain of each change, and the charts of
+// The page shows the verdict, its evidence, the stages, the predicted gain of each possible change, and the charts of
 // report/print/charts.hpp as inline SVG. The page contains neither scripts nor external fonts or images. All names are
 // escaped.
 #pragma once
@@ -59,14 +59,14 @@ code { font: .875rem/1.4 ui-monospace, monospace; }
   th, td { padding: .25rem; } td.words { min-width: 6rem; } tr.more p { left: .25rem; } }
 )";
 
-/// Returns the style rules that color lines, areas and keys by name.
+/// Returns the CSS rules that set the color of lines, areas and legend symbols. Each rule applies to one color name.
 std::string color_rules();
 
 std::string key(const char* style, const char* what);
 
 /// Adds a chart. Adds nothing if `chart` is empty.
 void add_figure(std::string& page, const char* title, const std::string& caption, const std::string& chart);
-/// Adds a chart of double width. If the page is too narrow, the chart scrolls separately.
+/// Adds a chart of double width. If the page is too narrow, the chart has its own horizontal scroll bar.
 void add_wide_figure(std::string& page, const char* title, const std::string& caption, const std::string& chart);
 
 void add_cell(std::string& page, const std::string& text, const char* style = "");

@@ -22,16 +22,16 @@ namespace millrace { inline namespace MILLRACE_ABI {
 //
 //   write(mr::chrome_trace(events));      // {"displayTimeUnit":"ms","traceEvents":[...]}
 //
-// Each track and each counter is a row. Tracks are in the timeline's order. Arrows show the path of each batch, from
-// its last span in each stage to its last span in the next stage.
+// The viewer shows each track and each counter on its own line. Tracks are in the timeline's order. Arrows show the
+// path of each batch, from its last span in each stage to its last span in the next stage.
 // Errors: none; spans that end before they start are omitted. Threads: the function is pure; any thread may call it.
 // Format: Trace Event Format (Google, 2016) with the phases X (complete), M (metadata), C (counter), and s, t, f
 // (flow). Times are in microseconds.
 
 namespace detail {
 
-/// Writes the events of process 1. Track t is thread t + 2, because thread 0 is the process itself, and thread 1 is its
-/// main thread.
+/// Writes trace events. All events belong to process 1 of the trace. Track t is thread t + 2, because thread 0 is the
+/// process itself, and thread 1 is its main thread.
 class trace_event_writer {
  public:
   trace_event_writer();
@@ -39,7 +39,8 @@ class trace_event_writer {
 
   void name_track(std::uint32_t track, const std::string& called);
   void span(const timeline_span& s);
-  /// Writes a flow event in the middle of the span, because the viewer binds a flow event to the enclosing span.
+  /// Writes a flow event, which is one point of an arrow. The time of the event is the middle of the span, because the
+  /// viewer connects the arrow to the span that encloses this time.
   void flow(const char* phase, const timeline_span& s);
   void counter(const timeline_counter& c);
 

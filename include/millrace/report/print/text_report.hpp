@@ -33,7 +33,7 @@ std::string machine_text(const flow_statistics& f);
 /// Returns text such as "train_images, 2026-11-23 08:36:04 UTC".
 std::string title_of(const run_report& r);
 
-/// Returns the origin of the run, followed by its facts.
+/// Returns pairs of a name and a text: the run, its command and its machine, then r.facts.
 inline auto printed_facts(const run_report& r) {
   std::vector<std::pair<std::string, std::string>> facts{{"run", title_of(r)}};
   if (!r.origin.command.empty()) facts.emplace_back("command", r.origin.command);

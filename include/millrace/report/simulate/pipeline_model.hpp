@@ -5,11 +5,11 @@
 //   mr::detail::simulated then = mr::detail::simulate(m);             // report/simulate/what_if.hpp
 //
 // I/O threads read `samples_per_read` samples at a time, and at most `read_ahead_bytes` ahead. Workers render each
-// sample into a row of a batch in one of `host_slots` slots. Copies are written to `device_slots` slots. If
-// `device_slots` is 0, the training step uses the host slots.
-// Times are in nanoseconds: per read, per sample for the work, and per batch for the copy and the step.
-// The model omits I/O threads whose samples are not needed yet, and serial stages on separate threads. The model
-// assumes that each thread has a core.
+// sample into a row of a batch in one of `host_slots` slots. Each complete batch is copied to one of `device_slots`
+// slots on the device. If `device_slots` is 0, no batch is copied, and the training step uses the host slots.
+// Times are in nanoseconds. `read_ns` and `unpack_ns` are times per read. `work_ns` is the time per sample. `copy_ns`
+// and `step_ns` are times per batch. The model omits I/O threads whose work is not used (`useful_share`). It also omits
+// serial stages on separate threads. The model assumes that each thread has a core.
 // Errors: none. Threads: not synchronized.
 #pragma once
 
@@ -97,15 +97,16 @@ struct pipeline_model {
   std::size_t samples_per_read = 1;
   double sample_bytes = 100'000;
   double batch_bytes = 0;    ///< size of a batch; one copy transfers it
-  double contention = 0;     ///< slowdown of concurrent reads (measure/values/read_levels.hpp)
-  double useful_share = 1;   ///< useful share of the work of all I/O threads except the first
+  double contention = 0;     ///< 0 if each concurrent read adds speed, 1 if none does (measure/values/read_levels.hpp)
+  double useful_share = 1;   ///< see flow_statistics::useful_share_of_other_readers(); 1 if unknown
   empirical_distribution read_ns{}, unpack_ns{}, work_ns{}, copy_ns{}, step_ns{};
-  std::vector<std::pair<std::string, double>> phases{};   ///< phases of the work: names and shares
+  std::vector<std::pair<std::string, double>> phases{};   ///< phases of the work: names, and shares of its time
   std::uint64_t warm_up_batches = 20, batches = 200;      ///< `batches` batches are measured after the warm-up
   std::uint64_t seed = 1;
   bool with_timeline = false;
 
-  /// Returns the number of I/O threads, out of `threads`, whose work is used.
+  /// Returns the number of I/O threads in the model if the run has `threads` I/O threads: one, plus `useful_share` of
+  /// the others.
   std::size_t useful_readers(std::size_t threads) const noexcept {
     return threads == 0 ? 0 : 1 + static_cast<std::size_t>(useful_share * static_cast<double>(threads - 1) + 0.5);
   }

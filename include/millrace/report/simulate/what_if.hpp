@@ -3,12 +3,13 @@
 //   mr::prediction p = mr::what_if(window, {.workers = 8});
 //   p.samples_per_s;  p.gain;  p.then.sentence();              // then: the verdict after the change
 //   mr::what_if(window, {.prefetch = 8, .storage_speed = 0.25, .step_time = 2});
-//   mr::simulated_gains(window);                                // each setting's gain, by replay
+//   mr::simulated_gains(window);                                // the gain of each setting, by simulation
 //
 // The run is simulated twice, without and with the change (flow_simulation). The measured speed is multiplied by the
-// ratio of the two simulated speeds. The times of copies and steps are assumed to be proportional to the batch size,
-// except `fixed_step_ns` of each step.
-// Errors: setup_error if a setting is 0, or if a factor is not a number greater than 0. Exception: step_time may be 0.
+// ratio of the two simulated speeds. If the batch size changes, the times of copies and steps are assumed to change in
+// proportion. Only `fixed_step_ns` of each step is assumed to stay constant.
+// Errors: setup_error for a setting of 0, and for a factor that is 0, negative or not finite. Only the factor step_time
+// may be 0.
 // Threads: the function is pure; any thread may call it.
 #pragma once
 
@@ -38,7 +39,7 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 /// The result of simulate().
 struct simulated {
   flow_statistics statistics{};
-  timeline events{};   ///< timeline of the window; has spans if pipeline_model::with_timeline is set
+  timeline events{};   ///< timeline after the warm-up; has spans and counters if pipeline_model::with_timeline is set
 };
 
 class flow_simulation {
@@ -61,7 +62,7 @@ class flow_simulation {
     bool operator<(const event& other) const noexcept;
   };
   struct read {
-    double until;   // value of progress_ at which the read ends
+    double until;   // the read ends when progress_, the time weighted by read_speed(), reaches this value
     std::uint64_t number;
     std::size_t worker;
     double started, outstanding_before;   // outstanding_before: outstanding_ns_ at the start of the read
@@ -145,12 +146,13 @@ pipeline_model changed(pipeline_model m, const what_if_change& c);
 
 }   // namespace detail
 
-/// Returns the prediction for a recorded run with the change. Throws setup_error if a setting is 0, or if a factor is
-/// not a number greater than 0. Exception: step_time may be 0.
+/// Returns the prediction for a recorded run with the change. Throws setup_error for a setting of 0, and for a factor
+/// that is 0, negative or not finite. Only the factor step_time may be 0.
 prediction what_if(const flow_statistics& recorded, const what_if_change& c);
 
-/// Returns the gains of the changes that gains_of() returns. These gains are predicted by simulation, and not from the
-/// limits. A simulation includes the effects of ring sizes and of variance.
+/// Returns the gains of the changes that gains_of() returns. The gains are predicted by simulation. In contrast,
+/// gains_of() predicts them from the limits of the stages (report/verdict/limits.hpp). A simulation includes the
+/// effects of ring sizes and of variance.
 std::vector<knob_gain> simulated_gains(const flow_statistics& recorded);
 
 }}   // namespace millrace

@@ -25,7 +25,7 @@ struct what_if_change {
   std::optional<std::size_t> workers{}, io_threads{}, batch{};
   std::optional<std::size_t> prefetch{};                    ///< number of host slots
   double storage_speed = 1, work_time = 1, step_time = 1;   ///< factors
-  double fixed_step_ns = 0;   ///< time of each step that does not depend on the batch size
+  double fixed_step_ns = 0;   ///< the part of a step's time that does not depend on the batch size
 };
 
 /// The setting that a change modifies.
@@ -36,7 +36,7 @@ struct knob_gain {
   knob what = knob::workers;
   std::string change{};   ///< such as "4 -> 5 workers"
   double gain = 0;        ///< relative gain; 0.25 is a quarter more samples per second
-  std::string next{};     ///< the lowest limit after the change
+  std::string next{};     ///< name of the lowest limit after the change
   bool at_most = false;   ///< whether the gain is an upper bound
   std::string remark{};
   what_if_change settings{};   ///< the same change, as settings for a simulation
@@ -45,7 +45,7 @@ struct knob_gain {
 namespace detail {
 
 /// Returns the throughput of `workers` workers relative to the current throughput, within the limits of the cores.
-/// Under a quota, more workers get no additional time.
+/// If a CPU quota limits the workers, more workers do not increase the throughput.
 double processor_gain(const flow_statistics& f, const stage_statistics& work, std::size_t workers);
 
 }   // namespace detail

@@ -9,8 +9,8 @@
 // - step: n / (time between calls of next()). With events of the device: n / (busy time of the device).
 // - copy and work: n x threads / (busy time of the threads)
 // - unpack: n x threads / (time of reading and unpacking). This is the speed of the I/O threads.
-// - read: n / (time with a read outstanding), scaled to the speed with all threads reading (read_levels.hpp)
-// - in turn: n / (time of reading the shard that the order needs next), if most samples wait for this shard. Only one
+// - read: n / (time with at least one outstanding read), scaled to concurrent reads of all threads (read_levels.hpp)
+// - in turn: n / (time of reading the next shard in the order), if most work of the other threads is not used. Only one
 //   thread reads this shard.
 //
 // Errors: none; a stage that was never busy has no limit and is omitted. Threads: not synchronized.
@@ -46,7 +46,7 @@ struct flow_limits {
   double margin() const noexcept;
   /// Returns the lowest limit of the stages of this kind; null if none of them has a limit.
   const stage_limit* find(stage_kind kind) const noexcept;
-  /// Returns true if the speed of reading is limited by the next shard in the order.
+  /// Returns true if the limit of reading is the one thread that reads the next shard in the order.
   bool reads_in_turn() const noexcept;
 };
 
@@ -56,9 +56,9 @@ namespace detail {
 struct flow_change {
   double workers = 1, io_threads = 1, storage_speed = 1;
   double step_time = 1, copy_time = 1;   ///< time per sample
-  double work_time = 1;                  ///< time per sample in the stage `stage`, or in all stages that work or unpack
-  std::size_t stage = ~std::size_t{0};   ///< index in flow_statistics::stages; by default all stages that work or
-                                         ///< unpack
+  double work_time = 1;                  ///< time per sample in the stages that `stage` selects
+  std::size_t stage = ~std::size_t{0};   ///< index in flow_statistics::stages; the default selects all stages of the
+                                         ///< kinds work and unpack
 
   /// Returns the factor for the work time of the stage with that index.
   double work_time_of(std::size_t index) const noexcept;
@@ -84,17 +84,18 @@ flow_limits limits_of(const flow_statistics& f, const flow_change& c = {});
 //
 // Without feeders, the workers prepare all rows. With feeders, the same cores also receive finished rows, and prepare
 // rows in the remaining time. The speed is limited by the other stages (flow_limits), and by the rate at which cores
-// can receive rows. The trainer still reads all samples, so the limit of reading applies. The size of a row is its size
-// in the batch: u8 pixels need half of the bandwidth of f16. With TLS, receiving costs about three times as much.
+// can receive rows. The training machine still reads all samples, so the limit of reading applies. The size of a row is
+// its size in the batch: u8 pixels need half of the bandwidth of f16. With TLS, receiving costs about three times as
+// much.
 // Errors: none; if a measurement is missing, the result is empty. Threads: any thread.
 // Cost: measure_receiving() uses the processor for about 10 ms, the other functions for microseconds.
 // Source: the utilization law, as for flow_limits.
 
 /// The predicted effect of feeders on a run.
 struct feeder_gain {
-  double times = 1;          ///< samples per second with enough feeders, relative to now; 1 without a gain
+  double times = 1;          ///< predicted speed with enough feeders, divided by the current speed; 1 without a gain
   double gbit_per_s = 0;     ///< network bandwidth for the rows that feeders send at this speed
-  double feeder_cores = 0;   ///< cores of the feeders at this speed, if they are as fast as the trainer's cores
+  double feeder_cores = 0;   ///< feeder cores that this speed needs, if they are as fast as the local cores
   double row_bytes = 0;      ///< mean size of a row in the batch
   double prepare_ns = 0;     ///< time of a worker to prepare a row
   double receive_ns = 0;     ///< time of a core to receive a row
@@ -105,8 +106,8 @@ struct feeder_gain {
   std::string text() const;
 };
 
-/// Returns the gain of feeders for the rows that the workers prepare. Empty if the window lacks batches, the time of
-/// the workers, the size of a row, or f.receive_ns_per_byte.
+/// Returns the gain of feeders for the rows that the workers prepare. Returns nothing if `f` has fewer than 5 batches.
+/// Also returns nothing if the time of the workers, the size of a row, or f.receive_ns_per_byte is 0.
 std::optional<feeder_gain> feeder_gain_of(const flow_statistics& f);
 
 /// Measures the processor time, in nanoseconds, to receive a byte of a row. The byte is read from a TCP connection,

@@ -11,7 +11,8 @@
 // - Walk: visits the stages from the trainer to the source. The first stage that starves for less than 5 % of its time
 //   limits the run.
 //
-// If the methods select different stages, `agree` is false, and usually the limits decide.
+// If the methods select different stages, `agree` is false. Then the limits decide, with one exception. The walk
+// decides if the speed is below 85 % of the lowest limit, and the walk's stage waits for less than 5 % of its time.
 //
 // The other results:
 // - Balanced: the two lowest limits differ by less than 10 %. Raising only one of these limits gains less than 10 %.
@@ -21,11 +22,12 @@
 // - Page cache: reads are the limit, and less than 5 % of the bytes were read from storage.
 // - Bandwidth: reads are the limit, and reach 85 % of the ceiling (the maximum speed of the storage). If the ceiling is
 //   unknown: reads are the limit, and concurrent reads slow each other down by a quarter or more (read_levels.hpp).
-// - Latency: reads are the limit, and the data that the rule for bandwidth needs exists, but the rule does not apply.
+// - Latency: reads are the limit, and the measurements show that the rule for bandwidth does not apply.
 //
 // Errors: the result is bound_by::unknown for fewer than 5 batches, and without a trainer.
 // Threads: the function is pure; any thread may call it.
-// Source of the walk's threshold: TensorFlow's profiler classifies a run below 5 % as not input-bound.
+// Source of the walk's threshold: TensorFlow's profiler classifies a run as not input-bound if it waits for input for
+// less than 5 % of the step time.
 #pragma once
 
 #include <millrace/base/version.hpp>
@@ -54,12 +56,12 @@ enum class bound_cause {
   none,
   bandwidth,
   latency,
-  page_cache,   ///< this value and the values above: causes if reads are the limit
+  page_cache,   ///< `bandwidth`, `latency`, `page_cache`: causes if reads are the limit
   one_shard,    ///< all stages wait for the one thread that reads the next shard in the order
   quota,
   neighbors,
-  own_threads,   ///< this value and the two values above: causes if workers had no core
-  waits          ///< the workers called functions that wait; no core was missing
+  own_threads,   ///< `quota`, `neighbors`, `own_threads`: causes if workers got too little CPU time
+  waits          ///< the workers called functions that wait, although cores were available
 };
 
 /// The limit of a run, its numbers, evidence and advice.
@@ -71,7 +73,7 @@ struct verdict {
   std::string next{};         ///< name of the stage with the next limit
   double margin = 1;          ///< ratio of the next limit to the lowest limit
   double samples_per_s = 0;   ///< the measured speed
-  double saturation = 0;      ///< samples_per_s / lowest limit; below 0.95, the stages wait in turn
+  double saturation = 0;      ///< samples_per_s / lowest limit; below 0.95, stages alternate in waiting for each other
   double data_wait_share = 0;
   bool agree = true;   ///< whether limits and walk select the same stage
   flow_limits limits{};
@@ -103,8 +105,8 @@ void judge_reading(const flow_statistics& f, const stage_statistics& read, const
 /// Returns true if mainly this process overloads the cores, and not other processes.
 bool own_threads_overload(const flow_statistics& f);
 
-/// Returns the reason why workers got less than 95 % of the processor while they worked. Returns bound_cause::none if
-/// the workers got at least 95 %, or if the share was not measured.
+/// Returns the reason why the workers used a core for less than 95 % of the time that they worked. Returns
+/// bound_cause::none if they used a core for at least 95 % of this time, or if their CPU time was not measured.
 bound_cause missing_processor(const flow_statistics& f, const stage_statistics& s);
 
 std::string waited_for_a_core(const stage_statistics& s);

@@ -130,7 +130,7 @@ MILLRACE_RARE void damage_account::check(std::uint64_t rows) const {
 
 MILLRACE_RARE void damage_account::throw_too_many(const std::string& limit, const char* option) const {
   throw data_error("too many samples are damaged: got " + std::to_string(damaged_) + " in this session, expected " +
-                       limit + "; the first of them:" + first_,
+                       limit + "; the first damaged samples:" + first_,
                    std::string("Inspect the data, or raise damage_options::") + option);
 }
 

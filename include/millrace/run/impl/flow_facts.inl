@@ -16,25 +16,25 @@ MILLRACE_RARE void check_flow(const flow_facts& f) {
                       "got batch({.pad_last = true}), expected batch({.pad_last = false})",
                       "Omit pad_last, or bucket()");
   if (f.has_index && !f.one_row_per_sample)
-    throw setup_error("a source with an index needs one row for each sample, but the flow has a shuffle that is not "
-                      "directly after the source, or one of expand, filter, take and bucket",
+    throw setup_error("a source with an index needs one row for each sample, but the flow has expand, filter, pack, "
+                      "take, bucket, or a shuffle that is not directly after the source",
                       "Omit that stage, or use a source without an index");
 }
 
 MILLRACE_RARE std::shared_ptr<sample_names> names_for(const flow_facts& f) {
   if (!f.settings.keys) return nullptr;
   if (f.joins_samples)
-    throw setup_error("the rows of pack() have no keys, because each combines several samples: got "
+    throw setup_error("the rows of pack() have no keys, because each row combines several samples: got "
                       "batch({.keys = true}), expected batch({.keys = false})",
-                      "Omit keys, or pack()");
+                      "Remove .keys from batch(), or remove pack()");
   return make_shared_object<sample_names>();
 }
 
 MILLRACE_RARE damage_rule damage_rule_for(const flow_facts& f, const session_options& o) {
   if (o.on_damage.policy == damage::fail) return {};
   if (!f.one_row_per_sample)
-    throw setup_error("on_damage needs one row for each sample, but the flow has a shuffle that is not directly after "
-                      "the source, or one of expand, filter, pack, take and bucket",
+    throw setup_error("on_damage needs one row for each sample, but the flow has expand, filter, pack, take, bucket, "
+                      "or a shuffle that is not directly after the source",
                       "Omit on_damage, or that stage");
   constexpr std::size_t usual_lanes = 48;   // a multiple of every usual number of ranks; rows are copied in lanes
   const std::size_t lanes = o.lanes.value_or(0) > 0 ? *o.lanes : usual_lanes;

@@ -13,9 +13,10 @@ MILLRACE_RARE session_options checked(session_options o) {
   if (o.epochs == 0)
     throw setup_error("session_options::epochs is invalid: got 0, expected at least 1", "Omit epochs to run one epoch");
   if (o.first_epoch >= o.epochs)
-    throw setup_error("session_options::first_epoch is invalid: got " + std::to_string(o.first_epoch) +
-                          ", expected less than the " + std::to_string(o.epochs) + " epochs",
-                      "Raise session_options::epochs, which counts from epoch 0");
+    throw setup_error(
+        "session_options::first_epoch is invalid: got " + std::to_string(o.first_epoch) + ", expected less than the " +
+            std::to_string(o.epochs) + " epochs",
+        "Raise session_options::epochs. It is the number of all epochs, including those before first_epoch");
   if (o.first_epoch > 0 && !o.resume.empty())
     throw setup_error("session_options::first_epoch and session_options::resume are both set: got two starts of a run, "
                       "expected one",
@@ -47,7 +48,7 @@ MILLRACE_RARE void throw_epoch_passed(std::uint64_t epoch, std::uint64_t next) {
                         ": got a loop over this "
                         "epoch, expected epoch " +
                         std::to_string(next) + " or a later one",
-                    "Name the next epoch, or read this epoch again in another session");
+                    "Loop over the next epoch, or read this epoch again in another session");
 }
 
 MILLRACE_RARE void throw_no_good_sample(const std::exception_ptr& first) {

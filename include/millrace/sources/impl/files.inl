@@ -73,7 +73,7 @@ MILLRACE_INLINE void file_data::find_classes() {
                             (has_folder ? "the folder '" + printable(folder) + "'" : "no folder") +
                             " at the front of its key '" + printable(key(i)) + "', expected one of " +
                             std::to_string(numbers.size()) + " class names",
-                        "Move it into a folder, or choose files_options::root so that keys begin with the class");
+                        "Move it to its class folder, or set files_options::root so that keys begin with the class");
     classes_.push_back(it->second);
   }
 }
@@ -122,8 +122,8 @@ MILLRACE_INLINE record file_data::read_file(std::size_t file, record_builder& bu
   metered_file opened(options_.storage, names_[file], reads_);
   const std::uint64_t size = size_of_open(options_.storage, opened.file());
   if (size != sizes_[file] && sizes_[file] != unknown_size)
-    throw data_error("the file changed since the start: got " + std::to_string(size) + " bytes, expected " +
-                         std::to_string(sizes_[file]),
+    throw data_error("the file changed after files() recorded its size: got " + std::to_string(size) +
+                         " bytes, expected " + std::to_string(sizes_[file]),
                      "Write new data under a new name, and start again", where);
   if (size > options_.max_file_bytes)
     throw data_error("the file is too large: got " + std::to_string(size) + " bytes, expected at most " +
@@ -187,7 +187,7 @@ MILLRACE_INLINE named_files with_root(std::vector<std::string> paths, std::strin
                             "' is outside files_options::root: expected a path that "
                             "begins with '" +
                             printable(root) + "'",
-                        "Write the root as it appears in the names");
+                        "Write the root exactly as it appears at the start of the paths");
   return {.paths = std::move(paths), .root_bytes = root.size()};
 }
 
@@ -230,7 +230,7 @@ MILLRACE_INLINE files_source::files_source(named_files files, const files_option
     // Before `where` removes files, so that all parts of a set have the same class numbers.
     data.classes = classes_of(files);
     if (data.classes.empty())
-      throw setup_error("the files have no classes: no key has a folder, for example '" +
+      throw setup_error("the files have no classes: no key contains a folder; the first key is '" +
                             printable(std::string_view(files.paths.front()).substr(files.root_bytes)) + "'",
                         "Use a pattern whose first glob matches the class folders, or set files_options::root");
   }
@@ -239,8 +239,10 @@ MILLRACE_INLINE files_source::files_source(named_files files, const files_option
     std::erase_if(files.paths,
                   [&](const std::string& path) { return !o.where(std::string_view(path).substr(files.root_bytes)); });
     if (files.paths.empty())
-      throw setup_error("no file is selected: files_options::where rejects all " + std::to_string(before),
-                        "Check the callable. A key is the path from the first part with a wildcard, as in cat/1.jpg");
+      throw setup_error(
+          "no file is selected: of the matching files, files_options::where rejects all " + std::to_string(before),
+          "Check the callable. Its argument is the key, such as cat/1.jpg. By default, a key is the path without the "
+          "folders before the first wildcard");
   }
   data_ = std::make_shared<file_data>(std::move(files.paths), std::move(data));
 }

@@ -171,12 +171,12 @@ MILLRACE_INLINE void joined_data::check_partners(std::size_t set, const key_tabl
     throw setup_error("the sets of join() have no key in common: " + name_of(0) + " has keys such as " +
                           key_table::examples(*sets_[0]) + "; " + name_of(set) + " has " +
                           (keys.size() == 0 ? "no samples" : "keys such as " + key_table::examples(*sets_[set])),
-                      keys.size() == 0 ? "Check the pattern and the selection of the second of these sets"
+                      keys.size() == 0 ? "Check the pattern and the options of the set that has no samples"
                                        : "Write both sets with the same keys. examples/inspect --keys shows all keys");
   if (options_.missing != missing::error) return;
   throw setup_error(std::to_string(missing) + " of " + std::to_string(facts_[0].samples) + " samples of " + name_of(0) +
                         " have no partner in " + name_of(set) + ": the first is " + facts_[set].first_missing,
-                    "Set join_options::missing to skip, which omits these samples, or to partial, which delivers them "
+                    "Set join_options::missing to skip or partial: skip omits these samples, and partial delivers them "
                     "without the fields of the other set");
 }
 
@@ -244,10 +244,10 @@ MILLRACE_INLINE std::optional<other_piece> joined_data::other_piece_of(const err
 MILLRACE_INLINE void joined_data::check_same(std::uint64_t then) const {
   const std::uint64_t difference = then ^ fingerprint_;
   if (difference == 0) return;
-  const char* const problem =
-      (difference & upper_half) == 0
-          ? "the first set of join() has the same shards, but other sets, chosen samples or partners differ"
-          : "the first set of join() has other shards";
+  const char* const problem = (difference & upper_half) == 0
+                                  ? "the shards of the first set of join() are the same, but another set, the choice "
+                                    "of samples or the partners are different"
+                                  : "the first set of join() has other shards";
   throw setup_error("the resume point belongs to another run: " + std::string(problem),
                     "Join the same sets with the same options, or start without the resume point. If the "
                     "global batch stays the same, the numbers of workers and of ranks may change");
@@ -368,7 +368,7 @@ MILLRACE_INLINE bool joined_source::uses_index(const index_use& use) const {
     const auto fail = [&](const std::string& reason) {
       throw setup_error(
           "join() needs an index of each set, but set " + std::to_string(sets.size() + 1) + " has none: " + reason,
-          "Unpack compressed shards to plain tars, and do not set .index = mr::index::off");
+          "Decompress the shards to plain tars, and do not set .index = mr::index::off");
     };
     try {
       if (!set.uses_index(use)) fail(set.why_streamed().empty() ? ".index is off" : set.why_streamed());

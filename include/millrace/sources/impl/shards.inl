@@ -52,7 +52,7 @@ MILLRACE_RARE shards_source::shards_source(const name_list& names, const shards_
   if (indexes_->chooses && o.index == millrace::index::off)
     throw setup_error("the options .only, .without, .where and .repeats of shards() need an index: got .index "
                       "= mr::index::off, expected automatic or required",
-                      "Omit .index, or choose samples by .having or a filter");
+                      "Omit .index. To select samples without an index, use .having or filter()");
 }
 
 MILLRACE_RARE bool shards_source::uses_index(const index_use& use) const {
@@ -63,11 +63,11 @@ MILLRACE_RARE bool shards_source::uses_index(const index_use& use) const {
     if (!required) return false;
     throw setup_error(std::string("shards() with ") +
                           (own.chooses ? ".only, .without, .where or .repeats" : "an index") +
-                          " needs one row for each sample, but the flow has a shuffle that is not directly after the "
-                          "source, or one of expand, filter, take, pack and bucket",
-                      own.chooses ? "Choose samples by .having or in filter() instead, or remove that stage"
-                                  : "Choose samples by .having, .where or .only instead of that stage, or stream the "
-                                    "shards: .index = mr::index::off");
+                          " needs one row for each sample, but the flow contains expand, filter, take, pack, bucket, "
+                          "or a shuffle that is not directly after the source",
+                      own.chooses ? "Replace these options by .having or filter(), or remove that stage"
+                                  : "Choose samples by .having, .where or .only instead of filter(). Otherwise, stream "
+                                    "the shards: .index = mr::index::off");
   }
   const std::lock_guard lock(own.mutex);
   std::shared_ptr<shard_data>& data = own.data[use.tolerates_damage];

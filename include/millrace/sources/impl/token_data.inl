@@ -77,7 +77,7 @@ MILLRACE_INLINE token_data::token_data(const file_list& files, const token_data_
                       {.shard = files_.size() > 0 ? files_.name(0) : std::string()});
   throw setup_error("no file of token_files() has a complete window: got at most " + std::to_string(most) +
                         " tokens in a file, expected " + std::to_string(o.windows.length),
-                    "Use a smaller token_files_options::length, or keep_short with pack()",
+                    "Set a smaller token_files_options::length, or set keep_short and add pack() to the flow",
                     {.shard = files_.size() > 0 ? files_.name(0) : std::string()});
 }
 
@@ -116,8 +116,8 @@ MILLRACE_INLINE auto token_data::acquire(std::size_t file) -> std::unique_ptr<op
   std::unique_ptr<open_file> opened(new open_file{file, {files_.at(), files_.name(file), reads_}});
   const std::uint64_t bytes = size_of_open(files_.at(), opened->source.file());
   if (bytes != sizes_[file])
-    throw io_error("the file was replaced since the start: got " + std::to_string(bytes) + " bytes, expected " +
-                       std::to_string(sizes_[file]),
+    throw io_error("the file was replaced since the start of the session: got " + std::to_string(bytes) +
+                       " bytes, expected " + std::to_string(sizes_[file]),
                    "Write new data under a new name, and start again", {.shard = files_.name(file)});
   return opened;
 }

@@ -73,9 +73,10 @@ MILLRACE_INLINE token_files_source::token_files_source(std::vector<std::string> 
                       "Omit token_bytes, header_bytes and keep_short: the .idx file states the type of the tokens, and "
                       "where each document begins");
   if (const std::size_t bytes = options.token_bytes.value_or(1); bytes > 8 || !std::has_single_bit(bytes))
-    throw setup_error("token_files() does not support this token size: got " + std::to_string(bytes) +
-                          " bytes, expected 1, 2, 4 or 8",
-                      "Omit token_bytes: the header or the name of the file states the size");
+    throw setup_error(
+        "token_files() does not support this token size: got " + std::to_string(bytes) +
+            " bytes, expected 1, 2, 4 or 8",
+        "Set token_bytes to the size of a token, or omit it if the header or the name of the file states the size");
 }
 
 MILLRACE_INLINE token_reader token_files_source::open(std::size_t shard, std::uint64_t) const {

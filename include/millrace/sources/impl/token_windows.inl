@@ -173,7 +173,7 @@ MILLRACE_INLINE packed window_of(std::span<const std::byte> stored, const stored
   if (limit > 0) most = std::min(most, static_cast<std::uint64_t>(limit - 1));
   throw data_error("a token is not in the vocabulary: got id " + token_text(stored.data() + good * type.bytes, type) +
                        ", expected 0 to " + std::to_string(most),
-                   "Check token_files_options::vocabulary and token_bytes, and which tokenizer wrote the file",
+                   "Check token_files_options::vocabulary and token_bytes, and the tokenizer that wrote the file",
                    {.stage = "tokens",
                     .shard = std::string(window.file),
                     .offset_bytes = window.of.place(window.number).offset_bytes + good * type.bytes});

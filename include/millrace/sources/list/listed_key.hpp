@@ -4,8 +4,8 @@
 //   if (!entry.key.empty()) leave_out(entry.key, entry.shard);
 //
 // sources/keys_from.hpp describes the members of the JSON object.
-// Errors: data_error, with the location that the caller passes, if the line is not a JSON object, or if it has no key
-// and is not a note about a shard.
+// Errors: data_error, with the location that the caller passes, if the line is not a valid entry. A valid entry is a
+// JSON object that has a key or is a note about a shard.
 // Threads: pure functions; any thread.
 #pragma once
 

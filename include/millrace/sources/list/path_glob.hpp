@@ -5,8 +5,8 @@
 //   mr::detail::fixed_folder("photos/**/*.jpg");                    // "photos/"
 //
 // A component "**" matches zero or more folders. If "**" is the last component, it matches all files in the folder and
-// its subfolders. Only a component that begins with a dot matches a name that begins with a dot. Other components
-// follow fnmatch(). Links to folders are followed. A link to one of its parent folders is ignored.
+// its subfolders. Only a component that begins with a dot matches a name that begins with a dot. fnmatch() matches all
+// components except "**". Links to folders are followed. A link to a folder that contains the link is ignored.
 // Errors: io_error for a folder that cannot be read. Threads: any thread; no shared state. Cost: reads each folder
 // once.
 #pragma once
@@ -33,7 +33,8 @@ struct folder_rule {
 /// Returns whether a component of the pattern is "**".
 bool has_deep_glob(std::string_view pattern) noexcept;
 
-/// Returns the folder at the start of a pattern, up to the slash before its first glob, or "" without such a folder.
+/// Returns the part of a pattern before its first glob character, up to and including the last slash. Returns "" if
+/// this part has no slash.
 std::string_view fixed_folder(std::string_view pattern) noexcept;
 
 /// Returns whether a path matches a pattern, component by component.

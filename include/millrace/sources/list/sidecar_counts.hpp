@@ -3,7 +3,7 @@
 //
 //   auto counts = mr::sidecar_counts(shards);                                  // one std::optional for each shard
 //   auto more = mr::sidecar_counts(shards, {.wids_file = "shardindex.json"});
-//   if (counts[k]) plan_with(*counts[k]);              // compare with the number of samples that were read
+//   if (counts[k]) plan_with(*counts[k]);              // later, compare it with the number of samples read
 //
 // Searches next to each shard for DALI's "<name up to its first dot>.idx" and for OpenCLIP's "sizes.json". If
 // `wids_file` is set, the function also reads the members "url" and "nsamples" of that JSON file. If two files state
@@ -38,12 +38,13 @@ namespace detail {
 
 inline std::string_view name_in_folder(std::string_view path) noexcept { return path.substr(path.rfind('/') + 1); }
 
-/// Returns the content of a file, or nothing if it is not a regular file. Returns about `max_bytes` bytes of a longer
-/// file.
+/// Returns the content of a file, or nothing if it is not a regular file. For a longer file, returns at least its first
+/// `max_bytes` bytes.
 std::optional<std::string> small_file(const storage& at, const std::string& path,
                                       std::size_t max_bytes = std::size_t{64} << 20);
 
-/// Returns the content of a JSON file, or nothing if it is not a regular file. Throws data_error for more than 64 MiB.
+/// Returns the content of a JSON file, or nothing if it is not a regular file. Throws data_error if the file is larger
+/// than 64 MiB.
 std::optional<std::string> json_file(const storage& at, const std::string& path);
 
 /// Returns the number of samples of a DALI index. The first line of the index is "v1.2 <samples>".

@@ -32,17 +32,17 @@ namespace millrace { inline namespace MILLRACE_ABI {
 /// Options of make_entry_points().
 struct entry_points_options {
   std::string index_folder{};          ///< folder of the index files; by default each index is stored next to its shard
-  millrace::storage storage{};         ///< storage of the shards; if set, indexes are saved only in index_folder
+  millrace::storage storage{};         ///< storage of the shards; if it is set, index_folder must be set too
   std::optional<unsigned> threads{};   ///< number of threads; by default one for each usable core
   notice_function notice{};            ///< receives the progress of a long call; by default it is printed to stderr
 };
 
 /// Statistics of the entry points in the indexes of shards.
 struct entry_points {
-  std::uint64_t shards = 0;      ///< shards that this call or an earlier call searched
-  std::uint64_t processed = 0;   ///< shards that this call searched
+  std::uint64_t shards = 0;      ///< shards whose entry points were built, by this call or an earlier call
+  std::uint64_t processed = 0;   ///< shards whose entry points this call built
   std::uint64_t samples = 0;     ///< samples of all shards
-  /// Damaged samples in the shards that this call searched; they have no entry points.
+  /// Damaged samples in the processed shards. They have no entry points.
   std::uint64_t damaged_samples = 0;
   std::uint64_t fields = 0;        ///< fields with entry points
   std::uint64_t bytes = 0;         ///< bytes of all entry points and their checksums

@@ -1,5 +1,5 @@
-// Writes a set index: one small file that describes all shards of a set. If this file exists, a session does not read
-// each shard at its start.
+// Writes a set index: one small file that describes all shards of a set. With a set index, a session starts without a
+// separate request for each shard.
 //
 //   auto totals = mr::write_set_index("train-{000..146}.tar", "set.millrace-index");   // then copy it with the shards
 //   std::printf("%zu shards, %llu samples\n", totals.shards, static_cast<unsigned long long>(totals.samples));

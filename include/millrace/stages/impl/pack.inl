@@ -10,7 +10,7 @@ namespace detail {
 MILLRACE_INLINE const pack_options& checked(const pack_options& o) {
   if (o.length == 0)
     throw setup_error("pack() has empty rows: got a length of 0 tokens, expected at least 1",
-                      "Set pack_options::length");
+                      "Set pack_options::length to the number of tokens in a row");
   return o;
 }
 

@@ -11,7 +11,7 @@ namespace millrace { inline namespace MILLRACE_ABI {
 
 MILLRACE_INLINE metrics::metrics(metrics_options options) : options_(std::move(options)), since_(options_.now()) {
   if (options_.every == 0)
-    throw setup_error("metrics_options::every is 0", "Set at least 1 as the number of steps between two rows");
+    throw setup_error("metrics_options::every is 0", "Set it to the number of steps per row, at least 1");
   if (options_.device) options_.device->claim();
 }
 

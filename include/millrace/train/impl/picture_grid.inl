@@ -31,7 +31,8 @@ MILLRACE_INLINE void blend_masks(image& grid, const grid_layout& layout,
   if (masks.shape != std::array{layout.rows, layout.height, layout.width})
     throw setup_error("the masks of a grid, '" + std::string(masks.name) + "', have the shape " +
                           to_string(masks.shape) + ", expected [" + std::to_string(layout.rows) + ", " +
-                          std::to_string(layout.height) + ", " + std::to_string(layout.width) + "] as the images",
+                          std::to_string(layout.height) + ", " + std::to_string(layout.width) +
+                          "], the shape of the images",
                       "Render masks and images with one geometry, and use both from the same batch");
   const std::uint8_t* label = masks.host().data();
   for (std::size_t i = 0; i < layout.count; ++i)
@@ -51,7 +52,7 @@ MILLRACE_INLINE void outline_boxes(image& grid, const grid_layout& layout, const
   if (rows != layout.rows || edges != 4 || (counted && boxes.counts.shape[0] != rows))
     throw setup_error("the boxes of a grid, '" + std::string(boxes.edges.name) + "', have the shape " +
                           to_string(boxes.edges.shape) + ", expected [" + std::to_string(layout.rows) + ", n, 4]",
-                      "Pass left, top, right and bottom of each box, for the images of the same batch");
+                      "Pass left, top, right and bottom of each box. Boxes and images must be from the same batch");
   const auto all = boxes.edges.host();
   constexpr std::array<std::uint8_t, 3> color{255, 230, 0};
   const auto height = static_cast<double>(layout.height), width = static_cast<double>(layout.width);

@@ -34,7 +34,7 @@ struct row_ticket {
   std::size_t map_at_work = 0;
   std::size_t bytes = 0;   ///< size of the sample in the input
   std::uint64_t digest = 0;
-  bool unreadable = false, end_of_run = false;   ///< the reason why an item is missing
+  bool unreadable = false, end_of_run = false;   ///< the reason if the item is missing
   record origin{};
 };
 
@@ -58,7 +58,7 @@ class batch_rows : public worker_segment, public final_segment, public row_targe
     bool drop_last = true, pad_last = false;   ///< pad_last: masked rows fill up an incomplete batch
     bool keys = false;                         ///< whether each batch stores the keys of its rows
     std::size_t max_workers = 1;               ///< number of workers
-    worker_executor* workers = nullptr;        ///< null if advance() does the work
+    worker_executor* workers = nullptr;        ///< null if worker_segment::advance() does the work
     std::size_t ring_capacity = 64;            ///< minimum number of samples that the input can store
     batch_ring* batches = nullptr;
     batch_boundaries boundaries{};
@@ -110,7 +110,7 @@ class batch_rows : public worker_segment, public final_segment, public row_targe
   aligned_vector<phase_times> phases_;   // index: worker
 
  private:
-  /// Pads ragged columns, and moves them together. Returns the used part of the slot.
+  /// Pads ragged rows, and removes the gaps between the rows. Returns the used part of the slot.
   virtual batch_extent close_columns(std::uint64_t batch, std::byte* base, std::size_t rows) const noexcept = 0;
   virtual std::span<std::uint8_t> flags_at(std::byte* base) const noexcept = 0;
   virtual void copy_row(std::byte* base, std::size_t from, std::size_t to) const noexcept = 0;

@@ -162,7 +162,7 @@ class batch_segment final : public batch_rows {
   // cost.
   static constexpr std::size_t group_rows = std::max<std::size_t>(together, sizeof(item) <= 256 ? 8 : 1);
 
-  // Number of cheap tickets to prefetch at once. Their records fit into the cache.
+  // Number of tickets whose records are prefetched at once. These records fit into the cache.
   static constexpr std::size_t fetched_rows = (8 + group_rows - 1) / group_rows * group_rows;
 
   /// Memory of a worker for the rows of a group. The memory is reused, because an allocation costs more than a cheap

@@ -21,7 +21,7 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 /// The policy of a session for damaged samples. The last segment (the stages that fill batches) applies the policy.
 struct damage_rule {
   damage policy = damage::fail;
-  std::size_t donor_step = 1;   ///< distance between two rows of a lane (an interleaved part of the order)
+  std::size_t donor_step = 1;   ///< distance from a row to the next row of its lane, in rows of a batch
   std::uint64_t in_a_row = 0;   ///< maximum number of damaged samples before the first good sample
   std::vector<std::string> stages{};
 

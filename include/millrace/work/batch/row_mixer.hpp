@@ -1,5 +1,5 @@
-// Mixes the rows of batches in pairs. If both rows of a pair are rendered, the worker that rendered the later row mixes
-// the pair.
+// Mixes the rows of batches in pairs. A worker that has rendered a row mixes the pair if the other row is already
+// rendered.
 //
 //   mr::detail::row_mixer<columns> mixer({.rule = rule, .seed = 7, .stage = 2, .numbers = numbers});
 //   mixer.start(layout, ring);                 // after the shapes are fixed and the ring has its slots
@@ -94,9 +94,10 @@ class row_mixer {
     const row_grid g = grid_of(shape, options_.settings.layout.value_or(usual_layout<typename Columns::pixel>));
     const auto is_side = [](std::size_t side) { return side >= 1 && side <= max_side; };
     if (options_.rule->cuts() && (Rank == 1 || !is_side(g.height) || !is_side(g.width)))
-      throw setup_error("cutmix cuts boxes out of rows: got rows of shape " + to_string(shape) +
+      throw setup_error("cutmix cannot cut boxes out of these rows: got rows of shape " + to_string(shape) +
                             ", expected a height and a width of 1 to " + std::to_string(max_side),
-                        "Use mixup alone, or use rows of two or three dimensions, and set .layout to their order");
+                        "Use rows of two or three dimensions, and set .layout to the order of their dimensions. "
+                        "Otherwise, use mixup without cutmix");
     return g;
   }
 

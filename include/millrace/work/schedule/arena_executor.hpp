@@ -9,7 +9,8 @@
 // which does not work in the arena.
 // Second arena: a queued task wakes all threads of its arena. If there are more workers than cores, usually only the
 // first workers are active. Therefore the first workers have a separate small arena.
-// Cores: after a task, the executor restores the cores of its thread, because oneTBB's threads also run other work.
+// Cores: if arena_options::cores is not empty, a thread is bound to these cores only during a task, because oneTBB's
+// threads also run other work.
 // Errors: none. Threads: any thread may submit; submit() does not wait. Lifetime: see worker_executor.hpp.
 #pragma once
 
@@ -68,7 +69,7 @@ class arena_executor final : public worker_executor {
   /// Returns the thread limit of the process.
   static std::size_t max_threads(std::size_t workers) noexcept {
     const std::size_t cores = std::thread::hardware_concurrency();
-    return std::max({std::size_t{32}, 4 * cores, workers + cores + 1});   // includes the slots of both arenas
+    return std::max({std::size_t{32}, 4 * cores, workers + cores + 1});   // enough for the threads of both arenas
   }
 
  private:
@@ -80,8 +81,8 @@ class arena_executor final : public worker_executor {
   const std::size_t shared_cores_;
   tbb::global_control limit_;
   tbb::task_arena arena_;
-  tbb::task_arena small_arena_;                // for the first workers of a single stage, one for each shared core
-  std::shared_ptr<const core_choice> cores_;   // null for any cores; shared with queued tasks
+  tbb::task_arena small_arena_;                // for workers below shared_cores_, if only one stage submits tasks
+  std::shared_ptr<const core_choice> cores_;   // null if tasks may use any core; shared with queued tasks
 };
 
 /// Returns the ID of the process that first called this function. If the parent called the function before a fork, the

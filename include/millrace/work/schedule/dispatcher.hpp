@@ -77,7 +77,7 @@ class dispatcher final : public worker_task, public ticket_gate, public std::ena
   std::uint64_t available() const noexcept override { return available_.load(); }
   void set_last() noexcept override;
   /// Blocks until the input of this ticket exists, even if the ticket is not claimable. Returns false if the input will
-  /// never exist. Only one thread may call this function, with tickets that do not decrease.
+  /// never exist. Only one thread may call this function, and the tickets of its calls must not decrease.
   bool wait_for_available(std::uint64_t ticket);
 
   /// Lets another thread claim tickets with claim_surplus(). `listener` is called when tickets may have become
@@ -179,7 +179,7 @@ class dispatcher final : public worker_task, public ticket_gate, public std::ena
   dispatcher_work* const work_;
   const options options_;
   std::size_t max_at_once_ = 1;
-  worker_executor* executor_ = nullptr;   // not used by workers that have returned their thread
+  worker_executor* executor_ = nullptr;   // null: only advance() runs claims
   std::size_t cores_ = 0;                 // cores() of the executor
 
   alignas(64) std::atomic<std::uint64_t> head_{0};

@@ -1,5 +1,5 @@
-// The interfaces of pipeline nodes (the parts of a session that run at the same time, such as groups of stages). Nodes
-// pass on samples, report free space, start and stop.
+// The interfaces of pipeline nodes (the parts of a session that run at the same time, such as groups of stages). A node
+// passes samples to the next node, and reports free space to the previous node. The session starts and stops the nodes.
 //
 //   source -> [sink] parallel segment -> [sink] serial segment -> [sink] batch segment -> slots
 //
@@ -71,7 +71,7 @@ class sample_sink {
   virtual void finish(std::exception_ptr error) = 0;
   /// Writes as many pending end marks as fit into the free space. Returns whether all of them are written.
   virtual bool settle() { return true; }
-  /// Offers all samples that have been put so far to the workers.
+  /// Makes all samples that put() has accepted available to the workers.
   virtual void publish() = 0;
   /// Returns the number of samples that are published and not yet removed.
   virtual std::uint64_t backlog() const noexcept = 0;
@@ -79,12 +79,12 @@ class sample_sink {
   virtual std::size_t held_bytes() const noexcept = 0;
   /// Sets the listener to call when space is free again.
   virtual void set_listener(space_listener* producer) = 0;
-  /// Returns the position of the next sample that is put. Returns `unknown` if samples are not rows, or if that sample
-  /// was delivered before the resume.
+  /// Returns the position of the next sample that is put. Returns `unknown` if samples are not rows, or if an earlier
+  /// session has already delivered that sample.
   virtual std::uint64_t next_row() const noexcept { return error_location::unknown; }
 };
 
-/// Receives the progress of the input of a segment: the number of tickets (numbers of samples) whose input exists.
+/// Receives the progress of a segment's input: the number of tickets whose samples have arrived.
 class ticket_gate {
  public:
   virtual ~ticket_gate() = default;

@@ -1,4 +1,4 @@
-// The base class of segments (stages that run together) that workers run. Does not depend on the types of samples.
+// The base class of the segments that workers run. A segment consists of stages without a queue between them.
 //
 //   class my_segment : public mr::detail::worker_segment {
 //    public:

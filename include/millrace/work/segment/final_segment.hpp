@@ -41,8 +41,8 @@ class final_segment : public space_listener {
  public:
   /// Returns the target for rows that were computed on another machine; null if rows depend on each other.
   virtual row_target* rows() noexcept { return nullptr; }
-  /// Creates the item of the next position, counted from 0. Call it before slots exist, because this item defines all
-  /// shapes. Returns true if the position has an item.
+  /// Creates the item of `position`. Before slots exist, call this function for the positions 0, 1, ... until it
+  /// returns true: that item defines all shapes. Returns false if the position has no item.
   virtual bool make_early(std::uint64_t position) = 0;
   /// Returns the error of the first damaged sample in make_early(); null if no sample was damaged.
   virtual std::exception_ptr early_damage() const noexcept = 0;
@@ -67,7 +67,7 @@ struct row_feed_options {
   final_segment* last = nullptr;
   batch_ring* batches = nullptr;
   batch_numbers numbers{};
-  bool wakes_trainer = false;   ///< whether the trainer waits for changes(), because the session has no workers
+  bool wakes_trainer = false;   ///< true if the session has no workers: each change must then wake the trainer
 };
 
 /// Requests rows from other machines and stores them.
@@ -76,7 +76,8 @@ class row_feed : public pipeline_node {
   /// Starts to request rows. `order` is planned_run::order_text(). Throws setup_error if another machine cannot compute
   /// the rows of the flow.
   virtual void open(std::string order, std::string columns) = 0;
-  /// Returns a number that changes when rows are requested, stored or returned to the workers.
+  /// Returns a number that changes after each of these events: rows are requested, rows are stored, or the workers must
+  /// compute requested rows.
   virtual std::uint64_t changes() const noexcept = 0;
   /// Returns whether requests are outstanding, or changes() differs from `before`.
   virtual bool may_change(std::uint64_t before) const noexcept = 0;

@@ -38,8 +38,8 @@ struct segment_output<Maps, no_expanding_stage> {
   using type = typename Maps::output;
 };
 
-/// The emitter of an expanding stage. Throws setup_error if the stage emits more items than max_outputs() returns, or
-/// than expand() allows.
+/// The emitter of an expanding stage. Throws setup_error if the stage emits more items than its bound. The bound is
+/// expand_options::max_outputs if it is set. Otherwise the stage's max_outputs() returns the bound.
 template <class Output>
 class bounded_emitter {
  public:
@@ -196,7 +196,7 @@ class parallel_segment final : public worker_segment, public space_listener {
       ++committed_;
       any = true;
     }
-    static_cast<void>(next_->settle());   // the last entry may be an end mark that waits for space
+    static_cast<void>(next_->settle());   // writes end marks that were waiting for space
     next_->publish();
     if (any) dispatcher_->set_limit(committed_ + results_.size());
   }

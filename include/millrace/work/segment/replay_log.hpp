@@ -6,8 +6,8 @@
 //   log.batch_ends({.pass = 3, .ordinal = 21'000, .rows_of_ordinal = 1});   // last segment, in order
 //   mr::replay_point p = log.take();                            // trainer, once for each batch
 //
-// If the stages buffer no items, reading restarts at the sample of the last row. If the stages are empty between two
-// passes, reading restarts at the start of the pass. In all other cases, reading restarts at the start of the run.
+// The restart point depends on the flow (replay_start). For `sample`, it is the sample of the batch's last row. For
+// `pass`, it is the start of the pass. For `run`, it is the start of the run.
 // Memory: one entry for each batch that has not been delivered yet, and one entry for each shard that these batches
 // still need.
 // Threads: any thread may call the functions. Calls that must be in order must not be concurrent.
@@ -54,7 +54,8 @@ class replay_log {
   /// Records the end of a batch. Called in the order of batches.
   void batch_ends(const batch_end& b);
 
-  /// Returns the restart point after the next batch in order. Requires that batch_ends() was called for this batch.
+  /// Removes the next batch from the log. Returns the restart point of a run that resumes after this batch. Requires
+  /// that batch_ends() was called for this batch.
   replay_point take();
 
  private:

@@ -3,7 +3,7 @@
 //   shards()                     the key:                               "n01440764/0017"
 //   lines()                      file and line number:                  "corpus-0017.txt.gz:12"
 //   from(), token_files()        key() of the item; without key(), the shard and the number in the shard, from 0:
-//                                "books.u16:3"; "2:3" if shards have no name, "3" if there is only one shard
+//                                "books.u16:3"; "2:3" if shards have no name, "3" if the only shard has no name
 //   a source of mix()            as above; if its shards have no names, the name of the source: "photos:3"
 //   outputs of expand()          the name of the input, and the number of the output:   "n01440764/0017#2"
 //
@@ -51,7 +51,7 @@ class sample_names {
     return make(parent.shard(), std::string(parent.key()) + "#" + std::to_string(child), parent.offset_bytes());
   }
 
-  /// Names a sample at its source. `fallback()` returns the name of a sample that does not have a key.
+  /// Stores the name of a sample in `s.origin`. If the sample has no key, its name is the result of `fallback()`.
   template <class T, class Fallback>
   void name(sample<T>& s, const Fallback& fallback) {
     if constexpr (!std::is_base_of_v<record, T>) {

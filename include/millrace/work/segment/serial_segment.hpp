@@ -8,8 +8,8 @@
 // end_epoch(out). The samples in `out` wait in the segment until the next segment has space. Errors and end marks are
 // passed on in order.
 //
-// The thread sleeps until a quarter of its input buffer is full, or for at most 2 ms if there is any input. To wake the
-// thread for each sample would cost more processor time than a cheap stage needs.
+// The sleeping thread wakes when a quarter of its input buffer is full. If fewer samples are waiting, the thread wakes
+// within 2 ms. To wake the thread for each sample would cost more processor time than a cheap stage needs.
 // Errors: if push() throws, shard, key and stage are added to the exception. Any exception of the stage ends the run.
 // Threads: the stage runs on the segment's thread; one producer at a time uses the entrance.
 // Lifetime: the next segment must outlive this segment.
@@ -206,8 +206,8 @@ class serial_segment final : public pipeline_node, public space_listener, public
     return moved;
   }
 
-  /// Returns whether a sleep for space must end. This function must read the counter of backlog() before the ring,
-  /// because a consumer frees an entry of the ring before it changes the counter.
+  /// Returns whether the next segment has space again. A consumer frees an entry of the ring, and then changes the
+  /// counter that backlog() reads. Therefore this function must call backlog() before it inspects the ring.
   bool can_accept() {
     static_cast<void>(next_->backlog());
     return at_ < waiting_.size() ? next_->can_accept() : next_->settle();

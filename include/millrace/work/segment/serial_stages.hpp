@@ -55,7 +55,8 @@ class stateful_expanding {
   }
 
  private:
-  /// The emitter of finish(). The emitter accepts any number of items, because these items are already in memory.
+  /// The emitter of finish(). The emitter accepts any number of items, because the stage already stores these items in
+  /// memory.
   struct unbounded {
     std::vector<output>* outputs;
     void operator()(output item) { outputs->push_back(std::move(item)); }

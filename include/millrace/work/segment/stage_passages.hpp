@@ -3,12 +3,12 @@
 //
 //   mr::detail::stage_passages all;                          // of one session
 //   auto& filter = all.add("filter 1", {.may_buffer = false});   // in the order of the flow, before the run
-//   filter.count_input();  filter.count_outputs(1);  filter.end_pass();   // by the thread that passes samples on
+//   filter.count_input();  filter.count_outputs(1);  filter.end_pass();   // by the thread that emits the outputs
 //   const auto pass = all.close_pass(true);                  // by the last segment, for each end of a pass
 //   pass.text;                                               // "0 of 50,000 samples passed filter 1"
 //
 // Errors: none. Threads: the example states which thread calls which function. A stage may be several passes ahead of
-// the last segment (the stages that fill batches).
+// the last segment, which fills the batches.
 #pragma once
 
 #include <millrace/base/error.hpp>
@@ -42,7 +42,7 @@ class stage_passage {
   const bool may_buffer_;   // whether the stage may emit items of a pass in a later pass
   counts now_;
   std::mutex mutex_;
-  std::deque<counts> passes_;   // guarded by mutex_: passes that ended at this stage, but not at the last segment
+  std::deque<counts> passes_;   // guarded by mutex_: passes that ended at this stage, but not yet at the last segment
 };
 
 /// The counts of all stages that can drop samples.

@@ -10,8 +10,8 @@
 // filled with void rows (rows without a sample), or dropped before a worker can claim it. If an epoch is a fixed number
 // of batches, the end of a pass does not end a batch.
 // In other segments, the ends of epochs and of the run are separate entries, which are passed on in order.
-// Errors: the errors of samples are passed on, not thrown. An empty epoch or run becomes a setup_error at the position
-// of the next sample.
+// Errors: the errors of samples are passed on, not thrown. If an epoch or the run has no rows, a setup_error is stored
+// as the next sample.
 // Threads: one producer at a time; workers call take() and freed(). Lifetime: the gate of connect(), the listener of
 // set_listener() and options::batches must outlive the ticket_input.
 #pragma once
@@ -30,7 +30,7 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 struct batch_boundaries {
   std::uint64_t first_step = 0;        ///< number of batches of the run before the first batch of the session
   std::uint64_t skipped_rows = 0;      ///< rows to skip, because they were delivered before the resume
-  std::uint64_t buffered_tokens = 0;   ///< tokens in a packing stage before the first sample that is read again
+  std::uint64_t buffered_tokens = 0;   ///< tokens in the packing stage when the first sample of the session arrives
   std::uint64_t epoch_batches = 0;     ///< batches per epoch; 0 if an epoch is a pass through the source
   std::uint64_t end_step = batch_ring::unknown;   ///< number of the first batch after the end of the run
   replay_log* log = nullptr;                      ///< records each batch; may be null
@@ -57,8 +57,8 @@ class ticket_input final : public sample_sink<T> {
   /// Sets the listener to call when space is free again.
   void set_listener(space_listener* producer) override { listener_ = producer; }
 
-  /// Returns whether put() may be called once. After an error, returns true, and put() discards samples. After the last
-  /// of a fixed number of batches, returns false.
+  /// Returns whether put() may be called for one more sample. If the number of batches is fixed, returns false after
+  /// the last batch. Samples that are put after an error are not delivered.
   bool can_accept() override { return settle() && !complete_ && ring_.can_accept(next_); }
 
   /// Stores the sample as the next ticket. Discards the sample if its row was delivered before the resume.
@@ -84,7 +84,8 @@ class ticket_input final : public sample_sink<T> {
   /// Publishes the tickets that have been put so far. With drop_partial, does not publish an incomplete batch.
   void publish() override;
 
-  /// Returns the position of the next sample that is put, or `unknown`.
+  /// Returns the position of the sample that the next put() stores. Returns `unknown` if tickets are not rows, or if
+  /// that sample was delivered before the resume.
   std::uint64_t next_row() const noexcept override;
   /// Returns the number of available tickets that have not been removed yet.
   std::uint64_t backlog() const noexcept override { return gate_->available() - removed_.load(); }
@@ -136,8 +137,8 @@ class ticket_input final : public sample_sink<T> {
   item_ring<sample<T>> ring_;
   ticket_gate* gate_ = nullptr;
   space_listener* listener_ = nullptr;
-  // The workers write the first two members, and the producer writes the third. Separate cache lines avoid waits for
-  // each other's caches.
+  // The workers write the first two members, and the producer writes the third. Separate cache lines avoid false
+  // sharing.
   alignas(64) std::atomic<std::uint64_t> removed_{0};
   std::atomic<std::size_t> removed_bytes_{0};
   alignas(64) std::atomic<std::size_t> put_bytes_{0};   // total size of all items that were put

@@ -207,8 +207,9 @@ MILLRACE_INLINE void ticket_input<T>::count_batch() {
 
 template <class T>
 MILLRACE_RARE std::exception_ptr ticket_input<T>::run_is_over_error() const {
-  return std::make_exception_ptr(setup_error("the run is over: its resume point is the end of its last epoch",
-                                             "Raise session_options::epochs, which counts from the first start"));
+  return std::make_exception_ptr(
+      setup_error("the run is over: its resume point is the end of its last epoch",
+                  "Raise session_options::epochs, which includes the epochs before the resume point"));
 }
 
 template <class T>

@@ -300,7 +300,7 @@ TEST_CASE("plans that cannot be padded are refused") {
   CHECK(refused([&] { static_cast<void>(p.pad(33'000)); }).starts_with(
       "a padded image is too large: got 40 x 30 pixels and padding of 33000, 33000, 33000 and 33000 pixels"));
   CHECK(refused([&] { static_cast<void>(p.crop_beyond({.left = 50, .width = 4, .height = 4}).resize(2, 2)); }) ==
-        "an image plan shows only padding, which cannot be padded or resized");
+        "an image cannot be padded or resized if its crop contains only padding");
   CHECK(refused([&] { static_cast<void>(p.crop_beyond({.left = INT64_MIN, .width = 4, .height = 4})); })
             .starts_with("a padded image is too large"));
   CHECK(refused([&] { static_cast<void>(p.random_crop(64, *std::make_unique<mr::rng>(mr::rng({.seed = 1})))); })

@@ -108,7 +108,8 @@ TEST_CASE("a file of another kind in place of a shard or of lines is named, with
     CHECK_MESSAGE(shard.find(f.advice) != std::string::npos, shard);
     if (have("gzip")) {
       const std::string packed = error_of_shard(through("gzip -c", f.bytes));
-      CHECK_MESSAGE(packed.find("decompressed, it looks like " + std::string(f.name)) != std::string::npos, packed);
+      CHECK_MESSAGE(packed.find("after decompression, it looks like " + std::string(f.name)) != std::string::npos,
+          packed);
     }
     const std::string lines = error_of_lines(f.bytes);
     CHECK_MESSAGE((lines.find("has no lines of text: it looks like " + std::string(f.name)) != std::string::npos) ==

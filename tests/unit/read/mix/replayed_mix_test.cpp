@@ -233,7 +233,8 @@ TEST_CASE("rows of one dimension are mixed by mixup, and not cut") {
     mr::session cut{flow({.cutmix_alpha = 1}), quiet(2)};
     FAIL("it runs");
   } catch (const mr::setup_error& e) {
-    CHECK(std::string(e.what()).find("cutmix cuts boxes out of rows: got rows of shape [21], expected a height and a "
+    CHECK(std::string(e.what()).find("cutmix cannot cut boxes out of these rows: got rows of shape [21], expected a "
+                                     "height and a "
                                      "width of 1 to 65535") != std::string::npos);
   }
   CHECK_THROWS_WITH_AS(mr::session(mr::from(numbers(20)) | mr::map([](int) { return sound{}; }) |

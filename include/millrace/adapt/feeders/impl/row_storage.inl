@@ -63,13 +63,13 @@ class row_requests final : public row_feed, private space_listener {
   /// and the errors of row_storage::open().
   void open(std::string order, std::string columns) override {
     if (order.empty())
-      throw setup_error("session_options::rows needs rows that are known by their position: got an order without an "
-                        "index, expected plain tars, or a flow with one row for each sample",
+      throw setup_error("session_options::rows needs an exact order: got a streamed order, "
+                        "expected a source such as plain tars, and one row for each sample",
                         "Omit session_options::rows, or use a source with an index");
     if (!rows_)
       throw setup_error("session_options::rows needs rows that can be computed alone: got mix_rows(), expected a flow "
                         "that does not combine rows",
-                        "Omit session_options::rows, or mix_rows()");
+                        "Omit session_options::rows or the stage mix_rows()");
     const std::size_t max_row_bytes = rows_->max_row_bytes();
     most_ = max_request_rows(max_row_bytes);
     storage_->open({.order = std::move(order), .columns = std::move(columns), .max_row_bytes = max_row_bytes});

@@ -4,8 +4,8 @@
 //   if (auto provided = sources.from_environment()) use(provided->keys);
 //   sources.find();       // searches all sources, in order
 //
-// If a source is not configured, it returns an empty optional. Errors: setup_error or io_error if a source has invalid
-// settings. Messages contain neither secrets nor responses of credential servers. Threads: one at a time.
+// If a source is not configured, its function returns an empty optional. Errors: setup_error or io_error if a source
+// has invalid settings. Messages contain neither secrets nor responses of credential servers. Threads: one at a time.
 // Source: the AWS SDKs and Tools Reference Guide, "Standardized credential providers".
 #pragma once
 
@@ -53,7 +53,7 @@ class profile_file {
 class credential_sources {
  public:
   struct choice {
-    std::string profile{}, region{};   ///< the profile in the options; the region for STS, the security token service
+    std::string profile{}, region{};   ///< `profile` of the options; `region` of the security token service (STS)
   };
 
   credential_sources(const key_environment& env, choice choices);

@@ -6,7 +6,8 @@
 //   mr::detail::curl_headers lines;  lines.add("Range: bytes=0-99");
 //
 // Needs libcurl (link with -lcurl).
-// Errors: std::bad_alloc; setup_error if libcurl cannot be initialized. Threads: one at a time for each handle.
+// Errors: std::bad_alloc; setup_error if libcurl cannot be initialized. Threads: only one thread at a time may use a
+// handle.
 #pragma once
 
 #if !__has_include(<curl/curl.h>)

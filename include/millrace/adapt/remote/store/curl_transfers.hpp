@@ -6,7 +6,8 @@
 //   transfers.wait(10);      // until a socket is ready, wake() was called, or 10 ms have passed
 //   transfers.transfer();    // then curl_multi_info_read(transfers.get(), &left)
 //
-// curl_multi_perform() calls poll() for each transfer. transfer() processes only the sockets that are ready.
+// Call transfer() instead of curl_multi_perform(), which calls poll() for each transfer. transfer() processes only the
+// sockets that are ready.
 // Errors: io_error if no file descriptor is available; std::bad_alloc. Threads: any thread may call wake(). Only one
 // thread may call the other functions.
 #pragma once

@@ -1,5 +1,5 @@
 // Builds requests to the XML API of Google Cloud Storage. A request contains a bearer token, or an AWS signature that
-// was computed with an HMAC key.
+// was computed with an HMAC key. Anonymous requests and requests to an emulator contain neither.
 //
 //   mr::detail::gs_access access({.bearer_token = [] { return token_of_my_own(); }}, env);
 //   access.address("GET", name, "").url;     // https://storage.googleapis.com/BUCKET/KEY
@@ -23,8 +23,9 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 // Requests tokens for Google Cloud Storage. Uses the key file of a user who has logged in, or of a service account.
 //
-// A token permits only reads. Errors: setup_error for a file of an unsupported type; io_error if the file cannot be
-// read, or the server refuses a token. Messages never contain text of the file. Threads: any thread.
+// The token of a service account permits only reads. The token of a user has the scopes of the user's login. Errors:
+// setup_error for a file of an unsupported type; io_error if the file cannot be read, or the server refuses a token.
+// Messages never contain secrets of the file. Threads: any thread.
 // Source: "How Application Default Credentials works" and RFC 7523.
 
 /// Encodes bytes as base64url (RFC 4648, section 5) without padding.
@@ -36,7 +37,8 @@ class google_key_file {
  public:
   explicit google_key_file(const key_environment& env) : env_(env) {}
 
-  /// Returns keys whose session_token is the token, or nothing if the key file does not exist.
+  /// Returns keys whose session_token is the token. Returns nothing if GOOGLE_APPLICATION_CREDENTIALS is not set and
+  /// gcloud's file cannot be read.
   std::optional<provided_keys> token() const;
 
  private:
@@ -74,7 +76,7 @@ class gs_access final : public object_access {
   /// Returns whether requests go to an emulator, which needs no keys.
   bool is_emulated() const;
   std::string endpoint() const;
-  /// Returns keys that consist only of a token. The token is sent in a header without a signature.
+  /// Returns keys that consist only of a token. Requests send the token in a header, and are not signed.
   static provided_keys of_token(std::string token, std::int64_t expires_seconds, const char* origin);
   static provided_keys as_fixed(provided_keys keys);
   provided_keys find_keys() const;

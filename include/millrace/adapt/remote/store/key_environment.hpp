@@ -1,5 +1,5 @@
-// The inputs of a search for credentials: environment variables, files, network and time. Tests replace these
-// functions.
+// Functions that provide the inputs of a search for credentials: environment variables, files, network and time. Tests
+// replace these functions.
 //
 //   const auto env = mr::detail::process_environment(fetch);
 //   env.variable("AWS_REGION");                       // "" if the variable is not set

@@ -1,4 +1,4 @@
-// The interface of a kind of object store. Builds requests for objects, and handles refusals.
+// The interface of a kind of object store. It builds requests for objects, and handles requests that the store refuses.
 //
 //   auto sent = access.address("GET", name, "");
 //   auto answer = fetch({.url = sent.url, .headers = sent.headers});
@@ -30,11 +30,11 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 // During a run, other programs often replace the keys. These programs may write the new file in steps, or a few seconds
 // too late. Therefore refusals and failed searches are treated as transient, and searches are repeated with increasing
 // pauses. If the server has accepted keys before, the searches end after `retry_seconds`. Otherwise the keys are
-// probably wrong, and the searches end after 7 s. If the keys are from the environment, which does not change, the
-// searches end at once.
-// Errors: get() throws keys_pending while the searches continue, and the error of the last search after they have
-// ended. If no source is configured, get() throws no_keys_error at once. Threads: any thread. One thread searches while
-// the others wait.
+// probably wrong. In this case, the searches end after at most 7 s, or at once if the keys are from environment
+// variables, which do not change.
+// Errors: get() throws keys_pending while the searches continue. After the end of the searches, get() throws the error
+// of the last search. If no source is configured and the server has not accepted keys before, get() throws
+// no_keys_error at once. Threads: any thread. One thread searches while the others wait.
 
 /// The error if no source of keys is configured.
 class no_keys_error : public setup_error {
@@ -54,7 +54,7 @@ class keys_pending : public std::exception {
 /// The action after a server has refused a request.
 struct remedy {
   enum class kind : std::uint8_t { none, at_once, later };
-  kind what = kind::none;     ///< whether to build and send the request again
+  kind what = kind::none;     ///< whether and when to build and send the request again
   double pause_seconds = 0;   ///< for kind::later: the pause before the next request
   /// For kind::none: number and duration of the searches, to be appended to the error; may be empty.
   std::string attempted{};
@@ -88,7 +88,8 @@ class key_provider {
   /// Records that the server refuses these keys. Returns whether to send the request again with other keys, now or
   /// later.
   remedy refused(const signing_keys& keys);
-  /// Records a failure to read the environment or a file as a failed search. Call this function inside a catch block.
+  /// Records a failed search. Call this function inside a catch block, after the environment or a file could not be
+  /// read. Throws keys_pending while the searches continue, and otherwise the error of the last search.
   [[noreturn]] void search_failed();
 
  private:
@@ -96,7 +97,7 @@ class key_provider {
   struct outage {
     std::int64_t since_seconds = 0, last_seconds = 0, next_search = 0;
     int searches = 0;
-    std::exception_ptr failure{};   // the error of the last search; null if the search returned the same keys
+    std::exception_ptr failure{};   // the error of the last search; null if that search returned keys
   };
 
   /// Returns whether the outage is too old to be related to a failure at `now`.
@@ -122,7 +123,8 @@ class key_provider {
     return static_cast<double>(now - outage_->since_seconds) >= allowed_seconds();
   }
 
-  /// Returns the time until the next search, or until the end of the searches. Sends at most one notice per minute.
+  /// Returns the seconds until the next search or the end of the searches, whichever is earlier, but at least 1. Sends
+  /// at most one notice per minute.
   double pause(std::int64_t now);
   [[noreturn]] void fail_or_wait(std::int64_t now);
   std::string count_text(std::int64_t now) const;
@@ -180,8 +182,8 @@ inline object_url parse_object_url(std::string_view name) {
 }
 
 // Parses the error response of an object store. Decides whether a new request may succeed.
-// A response that cannot be parsed has no code. Error texts contain only the code and the message of the response,
-// because the rest may contain secrets.
+// If a response cannot be parsed, store_answer::code is empty. Error texts contain only the code and the message of the
+// response, because the rest may contain secrets.
 // Source: "Error responses" of the Amazon S3 API Reference.
 
 /// An error response.
@@ -190,18 +192,19 @@ struct store_answer {
   std::string code{}, sentence{};   ///< code and message of the response; may be empty
   std::string region{};             ///< the region of the bucket, if the response contains it
   std::optional<std::int64_t> server_seconds{};
-  std::string attempted{};   ///< description of the attempts to recover, for the error
+  std::string attempted{};   ///< number and duration of the searches for keys; failure() appends this text to the error
 
   /// Returns whether the same request may succeed later.
   bool is_transient() const noexcept {
     return status >= 500 || status == 408 || status == 429 || code == "SlowDown" || code == "InternalError" ||
            code == "RequestTimeout" || code == "ServiceUnavailable" || code == "OperationAborted";
   }
-  /// Returns whether a request with other keys may succeed.
+  /// Returns whether the request may succeed if it is signed with other keys.
   bool concerns_keys() const noexcept;
   bool is_missing_object() const noexcept { return status == 404 && (code.empty() || code == "NoSuchKey"); }
 
-  /// Returns the error for this response to a request for `name`. `origin` is the source of the keys.
+  /// Returns the error for this response to a request for `name`. `origin` names the source of the signing keys, such
+  /// as the environment.
   io_error failure(const std::string& name, const std::string& origin, std::int64_t now_seconds) const;
 
  private:
@@ -214,9 +217,9 @@ store_answer read_store_answer(const small_answer& answer);
 /// A request before it is sent.
 struct addressed_request {
   std::string url{};
-  header_list headers{};   ///< headers to send in addition to the request's own headers
+  header_list headers{};   ///< headers to send; the sender may add others, such as Range
   std::string region{};    ///< the region of the signature
-  signing_keys keys{};     ///< the keys of the signature, or a bearer token in session_token
+  signing_keys keys{};     ///< the keys that signed the request; for a bearer token, only session_token is set
   std::string origin{};    ///< the source of the keys; empty if the request has no keys
 };
 
@@ -228,7 +231,7 @@ class object_access {
   object_access& operator=(const object_access&) = delete;
   virtual ~object_access() = default;
 
-  /// Returns URL and headers of a request. `query` must be encoded.
+  /// Returns URL and headers of a request. `query` must be encoded with uri_encoded().
   virtual addressed_request address(std::string_view method, const object_url& object, std::string_view query) = 0;
   /// Records that a request succeeded.
   virtual void accepted(const addressed_request& sent) = 0;

@@ -22,11 +22,13 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 // Lists the objects of a bucket whose keys have a common prefix, page by page.
 //
 // Keys that end in a slash are omitted, because they represent folders.
-// Errors: io_error with its location if the store refuses a request. data_error if a response is invalid, if the
-// sequence of pages does not end, or if the number of names exceeds 10,000,000. Threads: any thread.
+// Errors: io_error, with the name of the prefix as its location, if the store refuses a request. data_error if a
+// response is invalid, or if the server repeats a continuation token. Also data_error for a listing with more than
+// 10,000,000 names or 100,000 pages. Threads: any thread.
 // Source: "ListObjectsV2" of the Amazon S3 API Reference.
 
-/// Returns the sorted names of the objects whose keys begin with the key of `prefix`.
+/// Lists the objects in the bucket of `prefix` whose keys begin with prefix.key. Returns their names, such as
+/// "s3://bucket/key", in sorted order.
 std::vector<std::string> list_objects(object_access& access, const key_environment& env, const object_url& prefix);
 
 /// Requests for the objects of S3 or Google Cloud Storage. The name of the object selects the store.
@@ -48,7 +50,7 @@ class object_stores {
     const object_url object = parse_object_url(name);
     if (object.key.empty())
       throw setup_error(
-          "a name has no key: got " + printable(name) + ", expected BUCKET/KEY after " + std::string(name.substr(0, 5)),
+          "a URL has no key: got " + printable(name) + ", expected BUCKET/KEY after " + std::string(name.substr(0, 5)),
           "Add the key of an object", {.stage = "remote", .shard = std::string(name)});
     return of(object).address(method, object, {});
   }
@@ -61,7 +63,8 @@ class object_stores {
     const object_url object = parse_object_url(name);
     return of(object).handle_refusal(object, sent, read_store_answer(answer));
   }
-  /// Returns the error for a refused request. `attempted` describes the attempts to recover.
+  /// Returns the error for a refused request. `attempted` is remedy::attempted of handle_refusal(), which is appended
+  /// to the message.
   io_error failure(std::string_view name, const addressed_request& sent, const small_answer& answer,
                    const std::string& attempted = {}) const {
     store_answer error = read_store_answer(answer);

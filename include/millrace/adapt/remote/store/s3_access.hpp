@@ -4,8 +4,8 @@
 //   access.address("GET", name, "").url;     // https://BUCKET.s3.eu-west-1.amazonaws.com/KEY
 //
 // If a response shows that a bucket is in another region, later requests for the bucket use that region. The first
-// request reads the profile files and searches for keys.
-// Errors: setup_error if the endpoint is not a URL, or if keys are missing. Threads: any thread.
+// request reads the profile files and searches for access keys.
+// Errors: setup_error if the endpoint is not a URL, or if access keys are missing. Threads: any thread.
 #pragma once
 
 #include <millrace/adapt/remote/store/object_access.hpp>
@@ -66,7 +66,7 @@ class s3_access final : public object_access {
   }
 
   std::string region_of(const std::string& bucket, const settings& s);
-  /// Returns the URL up to the slash before the key.
+  /// Returns the part of the URL before the object's key, including the slash.
   std::string base_of(const std::string& bucket, const std::string& region, const settings& s) const;
   provided_keys find_keys();
 

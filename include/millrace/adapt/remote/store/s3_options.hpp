@@ -14,15 +14,16 @@
 //
 // A profile in the options has precedence over the environment. Keys are renewed five minutes before they expire.
 // If the store refuses keys, Millrace searches for new keys, because key files are often replaced a few seconds late,
-// or written in steps. Searches are repeated with increasing pauses, and end after remote_retries::limit. If the store
-// has never accepted keys, searches end after 7 s. If the keys are from the environment, searches end at once.
+// or written in steps. Searches are repeated with increasing pauses. The searches end when remote_retries::limit has
+// passed since the first refusal. If the store has never accepted keys, this limit is 7 s, or 0 if the keys are from
+// the environment.
 // Errors: setup_error at the first request if no keys are found. Threads: Millrace may call a callable on any thread,
 // but only on one thread at a time.
 #pragma once
 
 #include <millrace/base/version.hpp>
 
-#include <condition_variable>   // std::chrono's time points; <chrono> adds a calendar
+#include <condition_variable>   // for std::chrono's time points; <chrono> would also include calendars
 #include <functional>
 #include <optional>
 #include <string>

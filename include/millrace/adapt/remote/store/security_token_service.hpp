@@ -25,7 +25,7 @@ struct provided_keys {
   bool is_fixed = false;   ///< true if the keys never change, because they are from environment variables
 };
 
-/// Returns `keys` with the expiry time of the response. If `expiration` is empty, the keys do not expire.
+/// Returns `keys`, which expire at the time in the text `expiration`. If `expiration` is empty, the keys do not expire.
 provided_keys keys_of_response(provided_keys keys, const std::string& expiration);
 
 /// The Security Token Service of a region.
@@ -34,7 +34,7 @@ class security_token_service {
   /// A role, and the name of the session that AWS creates for the role.
   struct role_request {
     std::string role{};
-    std::string session{};       ///< session name in the logs of AWS; if empty, a name with the time
+    std::string session{};       ///< name of the session in the logs of AWS; by default "millrace-" and the time
     std::string external_id{};   ///< required by some roles
     std::string origin{};
   };

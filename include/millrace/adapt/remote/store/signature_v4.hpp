@@ -41,7 +41,7 @@ struct signing_keys {
 
   std::string access_key_id{}, secret_access_key{}, session_token{};
   std::int64_t expires_seconds = never;   ///< seconds since 1970
-  header_list headers{};                  ///< for web servers: headers to send instead of keys
+  header_list headers{};                  ///< headers for requests to web servers, which do not use keys
 
   friend bool operator==(const signing_keys&, const signing_keys&) = default;
 };

@@ -53,7 +53,7 @@ struct small_request {
   std::string method = "GET", url{};
   header_list headers{};
   std::string body{};
-  double seconds = 10;   ///< timeout of request and response together, in seconds
+  double seconds = 10;   ///< timeout of each attempt (request and response together), in seconds
   int attempts = 3;      ///< maximum number of attempts if no response arrives
 };
 

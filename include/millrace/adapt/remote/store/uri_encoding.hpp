@@ -1,4 +1,4 @@
-// Percent encoding of the parts of a URL, as Amazon S3 signs them.
+// Percent-encodes and decodes parts of a URL, as the signatures of Amazon S3 require.
 //
 //   mr::detail::uri_encoded("a b/c=1", mr::detail::slash::unchanged);     // "a%20b/c%3D1"
 //   mr::detail::uri_decoded("a%20b+c");                              // "a b+c"
@@ -18,7 +18,7 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// The treatment of slashes. Slashes are unchanged in a key, and encoded in the value of a query.
+/// The treatment of slashes. Use `unchanged` for the key of an object, and `encoded` for a value in a query.
 enum class slash : std::uint8_t { unchanged, encoded };
 
 inline std::string uri_encoded(std::string_view text, slash what) {

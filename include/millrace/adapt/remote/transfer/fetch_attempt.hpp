@@ -3,7 +3,7 @@
 //
 //   mr::detail::fetch_attempt attempt(job, settings, mr::detail::fetch_attempt::kind::first, now_ns);
 //   curl_multi_add_handle(multi, attempt.handle());
-//   ...                                                        // libcurl calls back while it performs
+//   ...                                                        // curl_multi_perform() calls the attempt's callbacks
 //   const auto problem = attempt.problem(code, settings);      // the reason why the attempt ended before its last byte
 //
 // The header of the response is checked before any byte is accepted (range_head). Bytes are written directly to the
@@ -94,8 +94,8 @@ struct judged_answer {
 /// Classifies the response to a range request. `expected` is the size and version of the object, or null if unknown.
 judged_answer judge(const byte_interval& requested, const file_identity* expected, const range_head& head);
 
-// The state of a fetch (the transfer of a range of bytes) in the network thread: attempts, problems, and the time of
-// the next attempt.
+// The state that the network thread stores for a fetch (the transfer of a range of bytes). It contains the attempts,
+// the last problem, and the time of the next attempt.
 //
 // Errors: none. Threads: the network thread. Lifetime: the job keeps its fetch alive.
 
@@ -178,7 +178,8 @@ class fetch_attempt {
   /// Returns whether this attempt delivered the last byte of the fetch.
   bool completed_fetch() const noexcept { return finished_; }
 
-  /// Returns true if too few bytes arrived within `stall_limit`.
+  /// Checks the transfer rate after each period of `stall_limit` or more. Returns true if the rate in this period was
+  /// below `stall_bytes_per_second`.
   bool is_stalled(const remote_options& o, std::int64_t now_ns) noexcept;
   /// Returns the reason why the attempt ended before the last byte of the fetch.
   fetch_problem problem(CURLcode code, const remote_options& o) const;

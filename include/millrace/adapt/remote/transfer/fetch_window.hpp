@@ -7,9 +7,10 @@
 //
 // A reader waits if the network is slow, or if the window is too small. A larger window needs memory, and helps only if
 // the window is too small. Therefore the window is doubled step by step. If a doubling does not speed up the reader by
-// at least an eighth, the window returns to its previous size. The next doubling is tried after 64 windows of data. If
-// the network thread is nearly always busy, the window is not doubled but halved. The initial window is the lower
-// limit. If halving slows down the reader by more than an eighth, the window returns to its previous size.
+// at least an eighth, the window returns to its previous size. The window then remains unchanged until the reader has
+// consumed 64 windows of data. If the network thread is idle for less than an eighth of the time, the window is halved
+// instead, but never below its initial size. If halving slows down the reader by more than an eighth, the window
+// returns to its previous size.
 // Errors: none. Threads: one at a time.
 #pragma once
 
@@ -54,8 +55,8 @@ class fetch_window {
     bytes_before_ = next == bytes_ ? 0 : bytes_;
     least_bytes_ = bytes_ = next;
   }
-  /// Records bytes that the reader has consumed. Ignores the first bytes of a file, because the reader also waited for
-  /// a connection.
+  /// Records bytes that the reader has consumed. For each file, ignores the bytes of the first call, because the reader
+  /// of these bytes also waited for a connection.
   void record_consumed(std::size_t bytes, const network_time& now) noexcept {
     if (std::exchange(begun_, true)) {
       consumed_bytes_ += bytes;

@@ -1,7 +1,7 @@
 // Memory for prefetched bytes, with one limit for all readers.
 //
 //   mr::detail::part_memory memory(256 << 20);
-//   auto block = memory.take(8 << 20, mr::detail::part_memory::need::optional);   // nothing: the limit is reached
+//   auto block = memory.take(8 << 20, mr::detail::part_memory::need::optional);   // empty if the limit is reached
 //   if (block) fetch_into(block->bytes());                                        // its destructor returns the block
 //
 // Required blocks may exceed the limit, because a waiting reader must be able to continue. Returned blocks are reused.

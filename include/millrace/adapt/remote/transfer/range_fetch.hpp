@@ -5,8 +5,8 @@
 //   part->wait_into(0, buffer);                                                 // the reader waits for its bytes
 //
 // Errors: functions named wait_... throw the error that ended the fetch. Threads: one reader, and the network thread.
-// Lifetime: the memory must exist until a wait function has thrown or returned all bytes, or until abandon() has
-// returned.
+// Lifetime: the memory must exist until the fetch no longer uses it. This is the case after a wait function has thrown,
+// after the reader has received all bytes, or after abandon() has returned.
 #pragma once
 
 #include <millrace/io/file/storage.hpp>
@@ -162,7 +162,8 @@ class range_fetch {
   }
 
  private:
-  // Smaller amounts are copied to the memory, because the reader may read them again.
+  // Minimum number of missing bytes for a direct write to the reader's buffer. Fewer bytes are copied to the memory,
+  // because the reader may read them again.
   static constexpr std::size_t least_direct_bytes = std::size_t{256} << 10;
 
   const std::shared_ptr<remote_object> object_;

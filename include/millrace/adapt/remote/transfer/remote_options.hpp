@@ -11,7 +11,7 @@
 #include <millrace/adapt/remote/store/s3_options.hpp>
 #include <millrace/io/cache/cache_options.hpp>
 
-#include <condition_variable>   // std::chrono's durations; <chrono> adds a calendar
+#include <condition_variable>   // for std::chrono's durations, without the calendar of <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -25,12 +25,13 @@ namespace millrace { inline namespace MILLRACE_ABI {
 /// The maximum number of attempts of a request, and the pauses between them.
 struct remote_retries {
   int attempts = 10;                                 ///< maximum number of attempts without progress
-  std::chrono::duration<double> limit{180};          ///< maximum time without progress, or with refused keys
+  std::chrono::duration<double> limit{180};          ///< maximum time without progress; also limits searches for keys
   std::chrono::duration<double> first_pause{0.2};    ///< bound of the first pause; the bound doubles with each attempt
-  std::chrono::duration<double> longest_pause{20};   ///< largest value of this bound
+  std::chrono::duration<double> longest_pause{20};   ///< largest bound of a pause
 };
 
-/// Hedging: if a request is late, a second request is sent on a new connection. The first response is used.
+/// Hedging: if a request is late, a second request is sent on a new connection. The response that arrives first is
+/// used.
 struct remote_hedging {
   double share = 0.05;                           ///< maximum share of hedged requests; 0 disables hedging
   std::chrono::duration<double> least_wait{1};   ///< minimum wait for the first byte before a request is late
@@ -43,8 +44,9 @@ struct remote_options {
   std::size_t memory_bytes = std::size_t{256} << 20;            ///< maximum number of prefetched bytes
   std::vector<std::pair<std::string, std::string>> headers{};   ///< sent with each http:// and https:// request
   /// Returns additional headers for http:// and https:// names, for example a token that expires. Millrace calls the
-  /// function for the first request, and again if a response has status 401 or 403. The pauses between calls are as
-  /// long as in a search for keys (s3_options.hpp). Only one thread at a time calls the function.
+  /// function for the first request, and again if a response has status 401 or 403. If the new headers are refused too,
+  /// Millrace repeats the call by the rules of a search for keys (s3_options.hpp). Only one thread at a time calls the
+  /// function.
   std::function<std::vector<std::pair<std::string, std::string>>()> current_headers{};
   /// Receives each notice, for example about refused keys, on any thread. If empty, notices are written to stderr.
   notice_function notice{};

@@ -25,9 +25,9 @@ struct remote_statistics {
   std::uint64_t hedges = 0, hedges_won = 0;
   std::uint64_t failures = 0;                       ///< reads that failed after all retries
   std::size_t in_flight = 0;                        ///< number of requests in progress
-  std::size_t held_bytes = 0, max_held_bytes = 0;   ///< memory for prefetched and requested bytes: now, and the maximum
-  double first_byte_seconds = 0;                    ///< mean time to the first byte
-  double bytes_per_second_each = 0;                 ///< mean speed of one request after its first byte
+  std::size_t held_bytes = 0, max_held_bytes = 0;   ///< memory for prefetched and requested bytes: current, maximum
+  double first_byte_seconds = 0;                    ///< mean time from a request to the first byte of its response
+  double bytes_per_second_each = 0;                 ///< mean speed of one request, from its first byte to its end
 };
 
 /// Returns the statistics as two lines.

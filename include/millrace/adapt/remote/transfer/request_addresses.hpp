@@ -4,7 +4,7 @@
 //   auto sent = addresses.address("https://data.example/train-000.tar");   // call it before each attempt
 //   const auto next = addresses.handle_refusal(name, sent, answer);   // whether and when to retry
 //
-// Errors: setup_error for a name of another kind, and the errors of a search for keys. Threads: any thread.
+// Errors: setup_error for a name of another kind, and the errors of a search for access keys. Threads: any thread.
 #pragma once
 
 #include <millrace/adapt/remote/store/object_stores.hpp>
@@ -50,7 +50,7 @@ class request_addresses {
   const header_list headers_;
   const bool has_current_headers_;
   object_stores stores_;
-  key_provider web_keys_;   // the headers for web servers, which may expire like keys
+  key_provider web_keys_;   // the headers for web servers; these headers may expire, like access keys
 };
 
 }}}   // namespace millrace::detail

@@ -4,11 +4,12 @@
 //   if (const auto pause_ns = state.next_pause_ns(options, now_ns, 0.3, asked_to_wait_ns)) send_at(now_ns + *pause_ns);
 //   else give_up();
 //
-// The pause is a random time between 0 and a bound that doubles with each attempt. If the server sends Retry-After, the
-// pause has at least this length. An attempt that delivers a substantial part of its bytes is progress. A request
-// without progress fails after `attempts` attempts, or after `limit`. Every request fails after `max_attempts`
-// attempts. Errors: none. Threads: not synchronized. Source: "Exponential Backoff And Jitter", Amazon Builders'
-// Library.
+// The pause is a random time between 0 and a bound that doubles with each attempt. If the server sends a Retry-After
+// header, the pause is at least as long as the header requests. An attempt that delivers a substantial part of its
+// bytes is progress. A request fails if it has had `attempts` attempts since its last progress. It also fails if its
+// next attempt would begin more than `limit` after this progress. The start of a request counts as progress. Every
+// request fails after `max_attempts` attempts. Errors: none. Threads: not synchronized. Source: "Exponential Backoff
+// And Jitter", Amazon Builders' Library.
 #pragma once
 
 #include <millrace/adapt/remote/transfer/remote_options.hpp>
@@ -19,7 +20,8 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// Returns the time in seconds that the rate limits require for a request of `bytes` bytes.
+/// Returns the minimum time in seconds between the start of a request of `bytes` bytes and the start of the next
+/// request.
 inline double seconds_of_limits(const remote_options& o, std::uint64_t bytes) noexcept {
   double seconds = 0;
   if (o.bytes_per_second) seconds = static_cast<double>(bytes) / static_cast<double>(*o.bytes_per_second);
@@ -31,7 +33,7 @@ inline double seconds_of_limits(const remote_options& o, std::uint64_t bytes) no
 class retry_state {
  public:
   static constexpr int max_attempts = 100;
-  // An attempt with this number of bytes, or an eighth of the requested bytes, counts as progress.
+  // An attempt is progress if it delivers this number of bytes, or at least an eighth of the requested bytes.
   static constexpr std::uint64_t progress_bytes = std::uint64_t{256} << 10;
 
   explicit retry_state(std::int64_t now_ns) noexcept : progress_ns_(now_ns) {}

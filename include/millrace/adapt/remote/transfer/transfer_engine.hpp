@@ -6,11 +6,12 @@
 //   part->abandon();  engine.sweep();          // any thread, to cancel the fetch
 //
 // One thread transfers the bytes of all requests. If an attempt fails, stalls or is interrupted, another attempt
-// requests the missing bytes. A late request may be hedged by a concurrent second request. The bytes that arrive first
-// are used.
-// Errors: the reader of a failed fetch gets an io_error with the file, the server's message, the attempts and the
-// duration.
-// Threads: any thread. Lifetime: fetches that are incomplete when the engine is destroyed remain incomplete.
+// requests the missing bytes. If the first byte of a response is late, the engine may hedge the request: it sends a
+// second request concurrently. Each byte is used from the response that delivers it first.
+// Errors: the reader of a failed fetch gets an io_error. The error names the file, the server's message, the number of
+// failed attempts, and the time since the last progress.
+// Threads: any thread. Lifetime: the destructor stops all requests, but does not end their fetches. A reader that still
+// waits for a fetch then waits forever.
 #pragma once
 
 #include <millrace/adapt/remote/transfer/fetch_attempt.hpp>
@@ -117,8 +118,8 @@ class transfer_engine {
   void run() noexcept;
   /// Does the work that is due, and waits for more work. Returns false if the engine is being destroyed.
   bool run_once();
-  /// Starts the requests that are due, within the limits. Returns the time at which the next request is due, or 0 if
-  /// this time is unknown.
+  /// Starts the requests that are due, within the limits of remote_options. Returns the time at which the next request
+  /// is due. Returns 0 if the next start must first wait for a new fetch or for the end of a request.
   std::int64_t start_due(std::int64_t now_ns);
   void start(const job_pointer& job, fetch_attempt::kind kind);
   void ended(const fetch_attempt& attempt);

@@ -293,7 +293,7 @@ MILLRACE_INLINE void photometric_plan::run(std::span<std::uint8_t> rgb, std::siz
   if (rgb.size() != width * height * 3)
     throw setup_error("the pixels for a photometric plan have the wrong size: got " + std::to_string(rgb.size()) +
                           " bytes, expected height * width * 3 = " + std::to_string(width * height * 3),
-                      "Pass u8 RGB pixels of that size");
+                      "Pass three bytes (R, G, B) for each pixel");
   if (!ops_.empty())
     s.get<detail::photometric_runner>().run(ops_, {.data = rgb.data(), .width = width, .height = height});
 }

@@ -8,11 +8,11 @@
 //   if (s.invalid) return damaged;                 // there was an invalid code
 //
 // A stream is the position in the coded bits of one JPEG. A slot describes one block, and a segment is a sequence of
-// slots (segment_slots.hpp). A step is one lookup in a table. No branch depends on the result of a lookup. With two
-// streams, the processor works on one stream while the other stream waits for its lookup. Rare symbols, such as symbols
-// with a long code, have slow entries in the table. A slow entry ends the loop. decode_rare() decodes the symbol, and
-// then the loop begins again. Invalid input cannot corrupt memory: the decoder writes only to the coefficients to which
-// the slots point, and to the spare space after them.
+// slots (segment_slots.hpp). A step is one lookup in a table. Rare symbols, such as symbols with a long code, have slow
+// entries in the table. A slow entry ends the loop. decode_rare() decodes the symbol, and then the loop begins again.
+// No other branch depends on the result of a lookup. With two streams, the processor works on one stream while the
+// other stream waits for its lookup. Invalid input cannot corrupt memory: the decoder writes only to the coefficients
+// to which the slots point, and to the spare space after them.
 // Units: a position is a bit address, 8 * address + bit. Source: ITU-T T.81 F.2.2. Threads: any; streams share no
 // state.
 #pragma once

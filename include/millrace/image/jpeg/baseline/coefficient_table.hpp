@@ -22,17 +22,18 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// Special values of `advance`. If `advance` is slow_advance, huffman_code must decode the symbol. The last symbol of a
-/// block sets the bit ends_block. A coefficient number beyond the block has the bit beyond_block.
+/// If `advance` is slow_advance, huffman_code must decode the symbol. Otherwise, `advance` has the bit ends_block if
+/// the entry's last symbol ends the block. beyond_block is a bit of coefficient numbers: it is set in the numbers 64 to
+/// 127, which are outside the block.
 enum : unsigned { slow_advance = 192, beyond_block = 64, ends_block = 128 };
 
 struct alignas(8) coefficient_entry {
   std::uint8_t bits;        // number of bits to consume from the stream
   std::uint8_t advance;     // added to the coefficient's number; includes ends_block at the block's end
   std::uint8_t shift;       // shift of the window to the last symbol's magnitude: 64 - bits
-  std::uint8_t magnitude;   // size of the magnitude in bits; must follow `shift`, for the instruction BEXTR
-  std::int16_t bias;        // added to the magnitude bits to get the coefficient: 1 - 2^size for a negative one
-  std::int8_t value;        // first symbol's coefficient, if all bits of the symbol are in the index
+  std::uint8_t magnitude;   // bits of the magnitude; must directly follow `shift`, because BEXTR reads both
+  std::int16_t bias;        // added to the magnitude bits to get the last coefficient
+  std::int8_t value;        // first symbol's coefficient, if the entry decodes two symbols
   std::uint8_t run;         // zeros before the first symbol's coefficient
 };
 
@@ -71,7 +72,8 @@ struct ac_symbol {
 };
 
 /// The entries for an AC symbol in a window of up to 10 bits. of(bits)[i] is the entry for a window that has `bits`
-/// bits and the value i. An entry with zero bits means that the window does not contain a complete symbol.
+/// bits and the value i. If the member `bits` of an entry is 0, the window does not contain the code word and the sign
+/// of a supported symbol.
 class second_symbols {
  public:
   explicit second_symbols(const huffman_code& ac) {

@@ -22,7 +22,7 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-// Tables for blocks whose samples are not needed. One lookup skips all complete symbols in the next 12 bits of the
+// Tables for blocks whose pixels are not needed. One lookup skips all complete symbols in the next 12 bits of the
 // stream.
 //
 //   mr::detail::skippable_symbols ac_words(ac);                     // for windows of every length
@@ -31,8 +31,9 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 //   bits += e.bits;
 //   k += e.advance;                                                 // includes ends_block if the block ends
 //
-// k is the number of the next coefficient. Bit 6 of the new k is set if k is beyond the block's end. An entry consumes
-// at most 22 bits, because the magnitude bits of the last symbol may be after the 12 bits.
+// k is the number of the next coefficient. Bit 6 of the new k (beyond_block) is set if the symbols reach coefficient
+// 63, or if huffman_code must decode the symbol. An entry consumes at most 22 bits: the 12 bits of its index, and up to
+// 10 more magnitude bits of its last symbol.
 // Source: ITU-T T.81 F.2.2.
 
 struct skip_entry {
@@ -54,15 +55,15 @@ inline void append_followed(std::uint16_t* to, std::size_t count, std::uint16_t 
                             const std::uint16_t* followers) noexcept {
   for (std::size_t i = 0; i < count; ++i) {
     const auto both = static_cast<std::uint16_t>(first + followers[i]);
-    // The sum of the advances is too large if it is 64 or more, or if the second entry ends the block. Bit 14 of the
-    // word is set in both cases.
+    // The sum of the advances, without ends_block, is too large if it is 64 or more. Bit 14 of the word is set in this
+    // case, even if the second entry ends the block.
     const auto too_far = static_cast<std::uint16_t>(0U - (both >> 14 & 1U));
     to[i] = static_cast<std::uint16_t>((both & ~too_far) | (first & too_far));
   }
 }
 
-/// The entries for windows of 0 to 12 bits. of(bits)[i] is the entry for a window that has `bits` bits and the value i.
-/// An entry is 0 if the window does not contain a complete code word.
+/// The entries for windows (the next bits of the stream) of 0 to 12 bits. of(bits)[i] is the entry for a window that
+/// has `bits` bits and the value i. An entry is 0 if the window does not contain a complete code word.
 class skippable_symbols {
  public:
   explicit skippable_symbols(const huffman_code& ac) {
@@ -126,7 +127,7 @@ constexpr unsigned difference_index_bits = 9;
 struct component_tables {
   alignas(64) coefficient_table dc, ac;
   alignas(64) skip_table dc_skip, ac_skip;
-  alignas(64) std::array<coefficient_entry, std::size_t{1} << difference_index_bits> difference;   // DC only
+  alignas(64) std::array<coefficient_entry, std::size_t{1} << difference_index_bits> difference;   // one DC symbol each
   huffman_code dc_code, ac_code;
 
   bool build(code_bytes dc_bytes, code_bytes ac_bytes) {
@@ -171,7 +172,7 @@ class component_table_store {
       return cache_.front().tables;
     }
     if (cache_.size() < most_) cache_.emplace_back();
-    entry& oldest = cache_.back();   // reused, so that not every file with new codes allocates memory
+    entry& oldest = cache_.back();   // its tables are reused if no job owns them
     oldest.key.clear();
     if (oldest.tables.use_count() != 1) oldest.tables = make_aligned_shared<component_tables>();
     if (!oldest.tables->build(dc, ac)) return nullptr;

@@ -29,8 +29,8 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 struct dct_kernels {
   using pair_function = bool (*)(std::int16_t*, const dequantiser&, sample_target) noexcept;
 
-  /// Functions that transform two adjacent blocks, and set the coefficients to 0. The output blocks have sides of 1, 2,
-  /// 4 or 8 samples, in this order.
+  /// Functions that transform two adjacent blocks, and set the coefficients to 0. pair[0] to pair[3] write blocks with
+  /// sides of 1, 2, 4 and 8 samples.
   std::array<pair_function, 4> pair{reduced_dct::one, reduced_dct::two, reduced_dct::four, inverse_dct_pair};
   /// A function that transforms two consecutive pairs, which are four blocks of 8 x 8 samples. The pointer is null if
   /// the processor has no AVX-512. The function returns false if a value is wild.

@@ -6,7 +6,7 @@
 //
 // The result is empty in three cases:
 // - the built-in decoder does not support the file
-// - the file is damaged at any position, because entries would hide this damage
+// - the file is damaged, at any position: a decoder that skips MCUs would not detect all damage
 // - entries have no benefit, because the image has too few MCUs or sufficient restart markers
 //
 // Errors: throws std::bad_alloc. Threads: one thread at a time.
@@ -29,10 +29,11 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 /// Options that determine the number of entries of a file.
 struct entry_walk_options {
-  /// Number of MCUs between entries if an MCU has six blocks. The number is proportionally larger for smaller MCUs.
+  /// Distance between entries, in MCUs of six blocks. If an MCU has fewer blocks, the distance is proportionally
+  /// larger.
   std::size_t every_mcus = 4;
-  std::size_t max_per_thousand = 35;   ///< maximum bytes of entries per 1000 bytes of the file; larger lists are halved
-  std::ptrdiff_t fewest_entries = 8;   ///< minimum; a shorter list is dropped
+  std::size_t max_per_thousand = 35;   ///< maximum entry bytes per 1000 file bytes; lists are halved until they fit
+  std::ptrdiff_t fewest_entries = 8;   ///< minimum number of entries; a shorter list is discarded
 };
 
 class entry_walk {
@@ -115,8 +116,8 @@ class entry_walk {
   stop_table stop_;
   mcu_stream stream_;
   std::vector<jpeg_entry> entries_;
-  const std::uint8_t* counted_ = nullptr;   // end of the copied bytes that stuffed_bytes_ covers
-  std::ptrdiff_t stuffed_bytes_ = 0;        // stuffed bytes before counted_ in this interval
+  const std::uint8_t* counted_ = nullptr;   // position up to which stuffed bytes are counted
+  std::ptrdiff_t stuffed_bytes_ = 0;        // number of stuffed bytes before counted_, in this restart interval
 };
 
 }}}   // namespace millrace::detail

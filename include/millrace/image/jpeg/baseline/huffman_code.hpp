@@ -4,7 +4,7 @@
 //   mr::detail::huffman_code code;
 //   if (!code.assign(component.dc)) return mr::jpeg_refusal::tables;   // too many words
 //   auto [length, symbol] = code.find(window);                // reads the 16 topmost bits; length 0: no match
-//   code.for_each([](unsigned bits, unsigned byte) { /* ... */ });             // in ascending order of codes
+//   code.for_each([](unsigned bits, unsigned byte) { /* ... */ });             // in ascending order of words
 //
 // Threads: several threads may call const members concurrently. Source: ITU-T T.81 annex C and F.2.2.3.
 #pragma once
@@ -60,12 +60,15 @@ class huffman_code {
   }
 
  private:
-  /// Returns the number of code lengths that are shorter than the first word in `next`, the stream's next 16 bits.
+  /// `next` contains the stream's next 16 bits. Returns the length of their first word minus 1, or 16 if no word
+  /// matches.
   unsigned lengths_below(std::uint32_t next) const noexcept {
     return first_marked(numbers_above(limits_.data(), static_cast<std::int32_t>(next)));
   }
 
-  alignas(16) std::array<std::int32_t, 16> limits_{};   // for each length, the lowest 16-bit number above its words
+  alignas(16) std::array<
+      std::int32_t,
+      16> limits_{};   // for each length: the lowest 16-bit number that begins with no word of up to this length
   std::array<std::uint32_t, 16> offsets_{};
   std::array<std::uint8_t, 16> counts_{};
   std::array<std::uint8_t, 256> symbols_{};

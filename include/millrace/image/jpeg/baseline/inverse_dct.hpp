@@ -13,7 +13,7 @@
 // - A sample is outside -512 .. 511 before clamping. Such values wrap around in libjpeg's C code, but not in its SIMD
 //   code.
 // Threads: pure functions; any thread. Source: C. Loeffler, A. Ligtenberg and G. Moschytz, ICASSP 1989. As in libjpeg's
-// accurate integer method, factors have 13 fraction bits, and results of the first pass have 2.
+// accurate integer method, factors have 13 fraction bits. Results of the first pass have 2 fraction bits.
 #pragma once
 
 #include <millrace/image/jpeg/baseline/block_stream.hpp>
@@ -31,7 +31,7 @@ enum : int { max_in_column = 5'000, largest_dc_term = 1'200, usual_ac = 512, lea
 /// The step sizes of a quantizer in the layout of a pair's coefficients: each row of eight occurs twice.
 struct dequantiser {
   alignas(32) std::array<std::int16_t, 128> step{};
-  int largest_dc = 0;          // |DC| up to this value is tame (not wild)
+  int largest_dc = 0;          // a quantized DC value is wild if its magnitude is above this limit
   bool may_overflow = false;   // whether a dequantized AC coefficient of 10 bits can overflow 16 bits
 
   dequantiser() = default;
@@ -188,7 +188,8 @@ class reduced_dct {
     return size == 4 ? frequency == 4 : frequency == 2 || frequency == 4 || frequency == 6;
   }
 
-  /// Computes one pass. Returns sums that are not yet rounded, with 14 fraction bits for four samples and 15 for two.
+  /// Computes one pass. Returns sums that are not yet rounded. They have 14 fraction bits if `size` is 4, and 15 if it
+  /// is 2.
   template <std::size_t size>
   static std::array<int, size> pass(const std::array<int, 8>& x) noexcept {
     using f = reduced_factors;

@@ -20,13 +20,13 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 struct jpeg_entry {
   std::int64_t mcu = 0;           ///< index in the image, row by row
   std::size_t offset_bytes = 0;   ///< offset in the file of the byte with the MCU's first bit
-  unsigned bit = 0;               ///< bit of that byte, counted from the highest one
-  std::array<int, 3> dc{};        ///< predictors: each component's sum of DC differences before the MCU
+  unsigned bit = 0;               ///< number of the MCU's first bit in that byte; 0 is the highest bit
+  std::array<int, 3> dc{};        ///< each component's DC value before the MCU; 0 after a restart marker
 };
 
-/// The kind of position at which a decoder that skips MCUs begins.
+/// The kind of positions to which a decoder jumps in order to skip MCUs.
 enum class entry_origin : std::uint8_t {
-  none,              ///< the image's first MCU; no MCU before the last requested one is skipped
+  none,              ///< no jumps; the decoder processes every MCU up to the last requested one
   restart_markers,   ///< positions after restart markers of the file
   packed             ///< entries that were passed with the file
 };

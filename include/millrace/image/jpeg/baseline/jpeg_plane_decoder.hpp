@@ -1,12 +1,13 @@
-// Decodes baseline JPEGs to planes. The result is bit-identical to libjpeg-turbo, and decoding is several times as
-// fast.
+// Decodes baseline JPEGs to planes, several times as fast as libjpeg-turbo. The planes are bit-identical to those of
+// libjpeg-turbo.
 //
 //   auto& decoder = scratch.get<mr::detail::jpeg_plane_decoder>();
 //   auto [a, b] = decoder.decode(first, second);                 // two images at once on one core
 //   if (a) use(a.planes); else by_libjpeg(first, a.refusal);     // `refusal` is the reason
 //
 // decode_each() processes a list of images and always keeps two of them in progress. The result for an image never
-// depends on the other image. Lifetime: planes are valid until the decoder's next call.
+// depends on the other image. Lifetime: the planes that decode() returns are valid until the decoder's next call. For
+// decode_each(), see its comment.
 // Errors: throws only std::bad_alloc. The decoder refuses unusual and damaged files; libjpeg must decode these files.
 // Threads: one decoder per worker.
 #pragma once

@@ -60,7 +60,7 @@ struct jpeg_planes_request {
   int eighths = 8;                              ///< decoding size in eighths: 1, 2, 4 or 8; other values are refused
   std::span<const std::byte> entries{};         ///< result of jpeg_entries() for these bytes; may be empty
   int max_scans = picture_limits{}.max_scans;   ///< limit for a progressive JPEG; files with more scans are refused
-  std::size_t max_memory_bytes = picture_limits{}.max_memory_bytes;   ///< limit for libjpeg's memory
+  std::size_t max_memory_bytes = picture_limits{}.max_memory_bytes;   ///< refuses files for which libjpeg needs more
 };
 
 /// The planes, or the reason why the decoder refused the file.

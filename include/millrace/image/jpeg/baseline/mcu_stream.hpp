@@ -86,7 +86,8 @@ class mcu_stream {
     begin_interval();
   }
 
-  /// Must be called after the file's last segment was processed and all coefficients are zeros again.
+  /// Call this function only after the last segment of the file, when all coefficients are zero again. Then the next
+  /// read_header() can reuse the slots.
   void end_scan() noexcept { completed_ = true; }
 
   const scan_header& header() const noexcept { return header_; }
@@ -192,7 +193,7 @@ class mcu_stream {
   }
 
   /// Returns whether blocks used bits beyond the end of the data, or beyond the limit. If the file ends without a
-  /// marker, blocks must not use the last 16 bytes, because libjpeg reads ahead.
+  /// marker, the last 16 bytes also count as beyond the end, because libjpeg reads ahead.
   bool overran() const noexcept {
     constexpr std::uintptr_t libjpeg_reads_ahead_bytes = 16;
     const auto end = reinterpret_cast<std::uintptr_t>(unstuff_.end());
@@ -217,7 +218,7 @@ class mcu_stream {
   std::array<int, 3> predictor_{};
   unsigned left_in_interval_ = 0, intervals_ = 0;
   std::size_t mcus_ = 0;     // MCUs of the segment
-  bool completed_ = false;   // the last image was decoded to its end, so the slots are still zero
+  bool completed_ = false;   // the previous image was decoded to its end, so all coefficients are zero
 };
 
 }}}   // namespace millrace::detail

@@ -14,10 +14,10 @@
 //
 // Distances and predictors are packed from the lowest bit up, as differences from their minimum. The distance of an
 // entry is the number of bits in the file between the previous entry and this entry. The distance of the first entry is
-// counted from the end of the headers. Each `every`th MCU except MCU 0 has an entry, so the number of entries is not
-// stored.
-// Errors: none. open() refuses most bytes that pack_entries() did not write. If open() accepts other bytes, the entries
-// are arbitrary.
+// counted from the end of the JPEG's headers (data_offset_bytes). The MCUs `every`, 2 * `every` and so on have entries.
+// Therefore the number of entries is not stored.
+// Errors: none. open() refuses most bytes that pack_entries() did not write. If it accepts such bytes, the entries have
+// arbitrary values.
 // Lifetime: packed_entries points into the bytes. Threads: one thread at a time. Requires a little-endian machine.
 #pragma once
 
@@ -52,7 +52,8 @@ struct packed_entries_layout {
 
 class packed_entries {
  public:
-  /// If these bytes cannot be the entries of the file `of`, removes all entries and returns false.
+  /// Opens the packed entries of the file `of`. Returns false if `bytes` cannot be its entries. Then this object has no
+  /// entries.
   bool open(std::span<const std::byte> bytes, const packed_entries_file& of) noexcept {
     count_ = 0;
     if (bytes.size() < layout::header_bytes || std::to_integer<unsigned>(bytes[0]) != layout::version) return false;

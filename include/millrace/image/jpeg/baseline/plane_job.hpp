@@ -1,4 +1,4 @@
-// Decodes one JPEG to planes, segment by segment, so that two JPEGs can share a core.
+// Decodes one JPEG to planes, segment by segment, so that one thread can decode two JPEGs at the same time.
 //
 //   mr::detail::plane_tools tools;
 //   tools.choose_best();                                 // for this processor
@@ -9,9 +9,9 @@
 //
 // The job decodes the MCUs (coding units) from the image's first row to the last requested row. It stores the MCUs
 // within the region and skips all others. If the file has entries (positions where decoding can begin, see
-// jpeg_entry.hpp), the job jumps to the last entry before a requested MCU. The job does not detect damage in data that
-// it does not decode. The job refuses an image if libjpeg might warn or produce another value; libjpeg must then decode
-// the image.
+// jpeg_entry.hpp), the job jumps to the last entry at or before the next requested MCU. The job does not detect damage
+// in data that it does not decode. The job refuses an image for which libjpeg might print a warning or compute other
+// values. The caller must decode a refused image with libjpeg.
 // Lifetime: the request's bytes must outlive the job. The result is valid until the next begin(). Threads: one thread
 // at a time.
 #pragma once
@@ -30,7 +30,8 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// The functions for this processor. All variants produce the same planes.
+/// The functions that decode blocks. The default functions run on any processor; choose_best() selects the fastest ones
+/// for this processor. All functions produce the same planes.
 struct plane_tools {
   block_loops loops = block_loops::portable();
   dct_kernels inverse_dct;
@@ -55,7 +56,8 @@ class plane_job {
   const jpeg_planes_result& result() const noexcept { return result_; }
   block_stream& stream() noexcept { return stream_.blocks(); }
 
-  /// Must be called when a loop has returned. If the segment of this stream has ended, begins the next segment.
+  /// Must be called after each call of tools.loops.run() with stream(). If the current segment has ended, begins the
+  /// next one.
   void attend(const plane_tools& tools) {
     if (stream_.blocks().at_end()) complete_segment(tools);
   }
@@ -81,8 +83,8 @@ class plane_job {
       quantiser_[c] = dequantiser(header.component[c].quantiser);
       block_side_[c] = static_cast<std::size_t>(block_side(header, c, request.eighths));
     }
-    // Each block has at least two bits. This check precedes the allocation of memory for the number of pixels that the
-    // header declares.
+    // Each coded block has at least two bits. This check refuses a file that is too short for its declared size, before
+    // memory is allocated.
     const std::size_t blocks = static_cast<std::size_t>(region_.end_row) * static_cast<std::size_t>(region_.columns) *
                                stream_.slots().blocks_of_mcu();
     if (stream_.coded_bytes() * 4 < blocks) return jpeg_refusal::damaged;
@@ -134,12 +136,12 @@ class plane_job {
   }
 
   /// Jumps to the last entry at or before the next requested MCU, if that entry is ahead of the current position.
-  /// Returns false if no more MCUs are requested, or if the file is damaged. In both cases the job has ended.
+  /// Returns false if the job has ended, because no more MCUs are requested or the file is damaged.
   [[gnu::noinline]] bool skip_ahead() noexcept {
     const int row = row_ < region_.first_row ? region_.first_row : row_ + (column_ >= region_.end_column ? 1 : 0);
     if (row == region_.end_row) {
-      // A job that has not skipped data continues to decode. Therefore this job detects the same damage as a job
-      // without entries.
+      // If the job has not jumped, it also decodes the rest of the row. It then detects the same damage as in a file
+      // without restart markers.
       if (!has_entries_ && result_.entries == entry_origin::none) return true;
       if (has_entries_) result_.entries = entry_origin::packed;
       finish();
@@ -150,7 +152,8 @@ class plane_job {
     return entered;
   }
 
-  /// Jumps to the last packed entry before the requested MCUs of a row, if that entry is ahead of the current position.
+  /// Jumps to the last packed entry at or before the first requested MCU of a row, if that entry is ahead of the
+  /// current position.
   bool enter_packed(int row) noexcept {
     const std::int64_t begin_of_row = std::int64_t{row} * region_.columns, every = entries_.every();
     const std::int64_t number = std::min((begin_of_row + region_.first_column) / every, entries_.last());
@@ -183,7 +186,8 @@ class plane_job {
     return stream_.enter(entry);
   }
 
-  /// Stores the samples of a segment.
+  /// Transforms the coefficients of a segment and writes the result to the planes. Returns false if the coefficients
+  /// are impossible (jpeg_refusal::wild_values).
   bool store(const plane_tools& tools) noexcept {
     bool tame = true;
     const scan_header& header = stream_.header();

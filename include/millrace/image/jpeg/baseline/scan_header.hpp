@@ -3,7 +3,7 @@
 //   mr::detail::scan_header h;
 //   const mr::jpeg_refusal why = mr::detail::read_scan_header(bytes, h);
 //   if (why != mr::jpeg_refusal::none) return why;             // libjpeg decodes it
-//   auto coded = bytes.subspan(h.data_offset_bytes);                   // codes h.width x h.height pixels
+//   auto coded = bytes.subspan(h.data_offset_bytes);                   // the encoded h.width x h.height pixels
 //
 // Accepts 8-bit baseline or extended sequential Huffman coding with one interleaved scan of all components: gray, or
 // YCbCr with 4:4:4, 4:2:2, 4:4:0 or 4:2:0 sampling. Refuses all other files, and files about which libjpeg would warn.
@@ -36,13 +36,13 @@ struct scan_component {
 struct scan_header {
   int width = 0, height = 0, components = 0;
   std::array<scan_component, 3> component{};
-  unsigned restart_interval = 0;   // in MCUs (coding units); 0 without restart markers
+  unsigned restart_interval = 0;   // in MCUs (minimum coded units); 0 without restart markers
   int rows_together = 1;           // rows of MCUs that libjpeg decodes at once
   std::size_t data_offset_bytes = 0;
 };
 
-/// Reads all marker segments in one pass. Each member function reads the payload of one kind of segment. Accepts
-/// progressive frames if `progressive` is set, otherwise only sequential frames.
+/// Reads all marker segments in one pass. Each member function reads the payload of one kind of segment. If
+/// `progressive` is set, accepts only progressive frames. Otherwise, accepts only sequential frames.
 class scan_header_reader {
  public:
   scan_header_reader(std::span<const std::uint8_t> file, scan_header& header, bool progressive = false)

@@ -1,5 +1,5 @@
-// Lists the blocks of a segment in stream order, with the addresses of their coefficients. A segment is several MCUs
-// (coding units of a JPEG) of one row. A slot describes one block.
+// Lists the blocks of a segment in stream order, with the addresses of their coefficients. A segment is several
+// consecutive MCUs (coding units of a JPEG). A stored segment is within one row. A slot describes one block.
 //
 //   mr::detail::segment_slots slots;
 //   if (!slots.are_of(header, tables)) slots.lay_out(header, tables);
@@ -8,8 +8,7 @@
 //   slots.for_each_row(mcus, [](const mr::detail::row_of_pairs& r) { /* ... */ });    // for the inverse DCT
 //
 // The coefficients must be zero before each segment. lay_out() clears all coefficients. The caller must clear each row
-// after it is used; the inverse DCTs clear their input. A caller that stops in the middle of a segment must call
-// lay_out() again.
+// after its use. The inverse DCTs do this. A caller that stops in the middle of a segment must call lay_out() again.
 // Threads: not thread-safe; one per job.
 #pragma once
 
@@ -84,7 +83,8 @@ class segment_slots {
       skipped_[i].next_dc = skipped_[(i + 1) % blocks_].tables->dc_skip.data();
     for (std::size_t i = 0; i < stored_mcus() * blocks_; ++i)
       stored_[i].next_dc = stored_[(i + 1) % blocks_].tables->dc.data();
-    // A stream performs one more lookup after its end. The stores of that lookup do not affect the result.
+    // A stream may access one slot after the last slot of a segment. Its writes through that slot do not affect the
+    // result.
     stored_[stored_mcus() * blocks_] = stored_[0];
     skipped_[skipped_mcus() * blocks_] = skipped_[0];
   }

@@ -62,7 +62,8 @@ class unstuffer {
   const std::uint8_t* begin_of_interval() const noexcept { return start_; }
   const std::uint8_t* end() const noexcept { return to_; }
   bool ended() const noexcept { return ended_; }
-  /// Returns whether the interval ended at a marker. Returns false if the interval ended at the end of the file.
+  /// Returns whether the interval ended at a marker. Returns false if the interval ended at a fill byte or at the end
+  /// of the file.
   bool at_marker() const noexcept { return at_marker_; }
   /// Returns the current position in the file. If a marker ended the interval, this is the position of the marker.
   const std::uint8_t* position() const noexcept { return from_; }
@@ -88,8 +89,8 @@ class unstuffer {
     copy_until(from + bytes + ahead);
   }
 
-  /// Returns whether the marker at the interval's end is RST`number`. If so, the next interval begins, and its bytes
-  /// are copied to the memory's start.
+  /// If the marker at the end of the interval is RST`number`, begins the next interval and returns true; otherwise
+  /// returns false. reach() copies the bytes of the next interval to the start of the memory.
   bool next_interval(unsigned number) noexcept {
     if (!ended_ || !at_marker_ || from_[1] != 0xd0 + number) return false;
     from_ += 2;
@@ -146,7 +147,8 @@ class unstuffer {
 
   /// Must be called at a 0xff byte. Copies the byte, or ends the interval.
   void copy_escape() noexcept {
-    // A second 0xff is a fill byte, not a marker. libjpeg warns if fill bytes extend to the end of the file.
+    // A second 0xff is a fill byte, not a marker. The interval ends here as at the end of the file. Therefore the
+    // decoder refuses the file, and libjpeg decodes it.
     if (file_end_ - from_ < 2 || from_[1] == 0xff) return finish(false);
     if (from_[1] != 0) return finish(true);
     *to_++ = 0xff;

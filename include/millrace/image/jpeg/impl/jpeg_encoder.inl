@@ -26,7 +26,8 @@ class jpeg_compressor : private jpeg_output {
 MILLRACE_INLINE std::vector<std::byte> jpeg_compressor::encode(const image& pixels,
                                                                const jpeg_encode_options& options) {
   if (!compress(pixels.data(), pixels.shape(), options))
-    throw setup_error("the image cannot be encoded: " + text(), "Change the options or the shape", {.stage = "jpeg"});
+    throw setup_error("the image cannot be encoded: " + text(),
+                      "Change the jpeg_encode_options or the shape of the image", {.stage = "jpeg"});
   return take();
 }
 

@@ -121,8 +121,8 @@ class jpeg_decoder : private jpeg_input {
     return true;
   }
 
-  /// Reads to the end of the image, so that surplus bytes before the end are counted. Errors have no effect here,
-  /// because the pixels are already decoded.
+  /// Reads to the end of the image, so that the warning about surplus bytes before the end is counted. Errors have no
+  /// effect here, because the pixels are already decoded.
   void read_end() noexcept {
     if (setjmp(escape_) != 0) return;
     reads_end_ = true;

@@ -13,8 +13,8 @@
 // libjpeg reports errors by longjmp, which must not skip an object with a destructor. Therefore every function that
 // calls libjpeg is noexcept, sets escape_ first, and owns no resources. On an error, such a function returns false, and
 // the caller then calls fail().
-// Surplus bytes before the first scan and before the end of the image are a warning. Surplus bytes between scans are
-// damage, because they may be lost data. No state of one image affects the next.
+// Surplus bytes before the first scan or before the end-of-image marker count only as a warning. Surplus bytes between
+// scans are damage, because they may be lost data. No state of one image affects the next.
 // Errors: data_error for the file; io_error if libjpeg cannot be initialized.
 // Threads: one thread at a time; a single thread must decode an image from beginning to end.
 #pragma once
@@ -75,7 +75,8 @@ class jpeg_input {
     // libjpeg retains the tables of a file, and would use them for a next file that does not define tables.
     jpeg_destroy_decompress(&info_);
     if (!create())
-      throw io_error("libjpeg could not be started: " + printable(text()), "Free memory", {.stage = "jpeg"});
+      throw io_error("libjpeg could not be started: " + printable(text()), "Free some memory on this machine",
+                     {.stage = "jpeg"});
     if (!read_header(data)) fail();
   }
 

@@ -8,8 +8,8 @@
 //     bool compress() noexcept { if (setjmp(escape_) != 0) return false; /* libjpeg's calls */ return true; }
 //   };
 //
-// libjpeg's memory destination leaks its buffer if encoding fails after the file has outgrown the buffer. Therefore
-// this class implements its own destination. jpeg_input.hpp describes the rules for longjmp.
+// libjpeg's memory destination allocates a larger buffer if the file does not fit. If encoding then fails, this buffer
+// leaks. Therefore this class implements its own destination. jpeg_input.hpp describes the rules for longjmp.
 // Errors: text() returns libjpeg's message; io_error if libjpeg cannot be initialized. Threads: one thread at a time.
 #pragma once
 

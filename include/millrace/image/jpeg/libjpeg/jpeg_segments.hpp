@@ -41,7 +41,7 @@ void for_each_jpeg_segment(std::span<const std::byte> file, const Use& use) {
   }
 }
 
-/// Returns true for application segments and comments, which do not contain tables for a decoder.
+/// Returns true for the markers of application segments and comments.
 constexpr bool describes_image(unsigned marker) noexcept {
   return (marker >= 0xe0 && marker <= 0xef) || marker == 0xfe;
 }

@@ -1,5 +1,5 @@
-// Includes jpeglib.h, and undefines its macros that have a common name, such as TRUE. No other header of Millrace
-// includes jpeglib.h.
+// Includes jpeglib.h, and undefines its macros whose names other code may use, such as TRUE. No other header of
+// Millrace includes jpeglib.h.
 //
 //   #include <millrace/image/jpeg/libjpeg/libjpeg.hpp>
 //   jpeg_decompress_struct d;         // defined: jpeg_*, JPEG_*, JCS_*, JPOOL_*, JMSG_*, JERR_*, JWRN_*

@@ -4,11 +4,11 @@
 //   const mr::detail::block_run run{.sets = sets, .pairs = pairs, .first = 0, .count = 63};
 //   if (!decode_first<mr::detail::portable_sets, true>(s, run)) return damaged;
 //
-// An AC scan contains bits of a band. A band is a range of coefficients, without the first one (DC). The decoder stores
-// the coefficients of blocks within the requested region. For every block, it stores the set of nonzero coefficients
-// (coefficient_set), because refinement scans require this set. A refinement scan contains one correction bit for
-// each coefficient that is already nonzero. Invalid bits cannot corrupt memory. After each block, the decoder checks
-// that the position is not beyond `end_bit`.
+// An AC scan contains bits of a band. A band is a range of a block's coefficients that does not include the first
+// coefficient (DC). The decoder stores the coefficients of blocks within the requested region. For every block, it
+// stores the set of nonzero coefficients (coefficient_set), because refinement scans require this set. A refinement
+// scan contains one correction bit for each coefficient that is already nonzero. Invalid bits cannot corrupt memory.
+// After each block, the decoder checks that the position is not beyond `end_bit`.
 // Threads: any; calls share no state. Source: ITU-T T.81 G.1.2.2 and G.1.2.3. The use of sets instead of loops is the
 // author's own method.
 #pragma once
@@ -26,7 +26,8 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-// Represents a set of a block's coefficients as one word, with the operations that refinement scans use.
+// Represents a set of a block's coefficients as one word. Defines the operations on such sets that refinement scans
+// use.
 //
 //   using sets = mr::detail::portable_sets;                             // or deposit_sets, with the same results
 //   mr::detail::coefficient_set zeros = mr::detail::band_of(1, 63);     // coefficients 1 to 63
@@ -47,7 +48,7 @@ MILLRACE_ALWAYS_INLINE inline unsigned first_of(coefficient_set set) noexcept {
 MILLRACE_ALWAYS_INLINE inline unsigned size_of(coefficient_set set) noexcept {
   return static_cast<unsigned>(std::popcount(set));
 }
-/// Returns the members of `set` before the only coefficient in `place`.
+/// Returns the members of `set` before the coefficient in `place`, which must contain exactly one coefficient.
 constexpr coefficient_set before(coefficient_set set, coefficient_set place) noexcept {
   return set & (coefficient_set{0} - (place << 1));
 }
@@ -74,7 +75,7 @@ struct portable_sets {
 };
 
 #if defined __x86_64__ || defined __aarch64__
-/// Sets with an instruction that deposits bits: PDEP of BMI2, or BDEP of SVE2.
+/// The functions of portable_sets, implemented with an instruction that deposits bits: PDEP of BMI2, or BDEP of SVE2.
 struct deposit_sets {
   MILLRACE_ALWAYS_INLINE static coefficient_set nth_last(coefficient_set set, unsigned n) noexcept {
     return deposit(std::uint64_t{1} << n, set);
@@ -104,7 +105,7 @@ struct deposit_sets {
 //
 //   mr::detail::band_table table;
 //   if (!table.build(scan.ac, {.kind = mr::detail::band_kind::first_ac, .low = scan.low})) return tables;
-//   mr::detail::band_entry e = table[window];             // the stream's next bits; the first bit is topmost
+//   mr::detail::band_entry e = table[window];             // the stream's next bits, most significant bit first
 //   if (e.kind == mr::detail::band_entry::long_word) e = table.find(window);
 //   k += e.run;
 //   int value = static_cast<int>(window >> (e.shift & 63) & ((1 << e.magnitude) - 1)) + e.bias;
@@ -203,7 +204,7 @@ class band_table {
 /// Adjacent blocks in one row of blocks.
 struct block_run {
   coefficient_set* sets = nullptr;   // the nonzero coefficients of each block
-  std::int16_t* pairs = nullptr;     // pairs of blocks in the row; used for stored blocks
+  std::int16_t* pairs = nullptr;     // the row's coefficients, in pairs of blocks; null if they are not stored
   std::size_t first = 0;             // index of the first block in `pairs`
   std::size_t count = 0;
 
@@ -247,7 +248,7 @@ MILLRACE_ALWAYS_INLINE inline bool decode_first(band_stream& stream, const block
     unsigned k = first;
     do {
       const band_entry* e = &table[window];
-      window = window_at(bit);   // after the address of the lookup is computed
+      window = window_at(bit);   // the lookup above does not wait for this load
       band_entry rare;
       if (__builtin_expect(e->kind > band_entry::coefficient, 0)) {
         if (e->kind == band_entry::long_word) {
@@ -313,7 +314,7 @@ MILLRACE_ALWAYS_INLINE inline bool decode_refinement(band_stream& stream, const 
     } else {
       const coefficient_set zeros = ~run.sets[i] & band;
       coefficient_set nonzero = 0, place = 0;
-      int zeros_left = static_cast<int>(size_of(zeros)) - 1;   // zeros to skip after the next zero
+      int zeros_left = static_cast<int>(size_of(zeros)) - 1;   // number of zeros after the next zero
       std::uint64_t window = window_at(bit);
       do {
         band_entry e = table[window];
@@ -341,7 +342,7 @@ MILLRACE_ALWAYS_INLINE inline bool decode_refinement(band_stream& stream, const 
           corrected |= Sets::spread(bits_at(bit + e.bits, count), passed);
         }
         bit += e.bits + count;
-        constexpr unsigned left_at_least = band_table::index_bits + 21;   // 21 bits of this entry, then an index
+        constexpr unsigned left_at_least = band_table::index_bits + 21;   // at most 21 bits of an entry, then an index
         window = __builtin_expect(count <= 57 - left_at_least, 1) ? window << e.bits << count : window_at(bit);
       } while (place != last);
       run.sets[i] |= nonzero;

@@ -8,9 +8,10 @@
 //   store.for_each_row([](const mr::detail::stored_row& r) { /* ... */ });   // for the inverse DCT
 //   store.mark_zeroed();                                          // declares that all coefficients are zeros
 //
-// Rows and columns count a component's blocks in the full image, padded to complete MCUs (coding units).
-// Memory: 8 bytes for each block, and 144 bytes more for each block of the region. Memory beyond `retained_bytes` is
-// freed when the next smaller image arrives.
+// A row or column is the index of a block in its component. Each component covers the full image and its padding to
+// complete MCUs (coding units).
+// Memory: 8 bytes for each block, and 144 bytes more for each block of the region. Coefficient memory of more than
+// `retained_bytes` is replaced by a smaller allocation when an image needs less than half of it.
 // Errors: throws std::bad_alloc. Threads: not thread-safe; one per decoder.
 #pragma once
 
@@ -44,7 +45,7 @@ struct component_size {
 
 /// One row of block pairs within the region.
 struct stored_row {
-  std::size_t component, row;   // indices in the region
+  std::size_t component, row;   // `row` counts from the first row of the region
   std::size_t pairs;
   std::int16_t* coefficients;
 };

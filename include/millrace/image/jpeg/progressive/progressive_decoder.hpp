@@ -1,5 +1,5 @@
-// Decodes progressive JPEGs to planes. The result is bit-identical to libjpeg-turbo, and decoding is several times as
-// fast.
+// Decodes progressive JPEGs to planes, several times as fast as libjpeg-turbo. The planes are bit-identical to those of
+// libjpeg-turbo.
 //
 //   auto& decoder = scratch.get<mr::detail::progressive_decoder>();
 //   mr::detail::jpeg_planes_result result = decoder.decode(request);            // see jpeg_planes.hpp
@@ -8,8 +8,8 @@
 // The decoder decodes all scans of the full image, as libjpeg does before it returns the first row. Therefore both
 // decoders detect the same damage. Coefficients are stored and transformed only for the requested region. The decoder
 // refuses three kinds of files; libjpeg must decode these files:
-// - files for which libjpeg might warn or produce another value, as in plane_job.hpp
-// - files whose scans omit bits of coefficients, because libjpeg smooths such images
+// - files for which libjpeg might warn or produce another value; plane_job.hpp refuses such files too
+// - files whose scans omit bits of coefficients; libjpeg smooths such images
 // - files that exceed the request's limits for scans or for memory
 //
 // Lifetime: planes are valid until the next call of the decoder. Errors: throws only std::bad_alloc.
@@ -123,7 +123,7 @@ class scan_data {
     return unstuff_.at_marker() && bit <= end_bit() && end_bit() - bit < 8;
   }
 
-  /// Returns whether the expected restart marker follows the position. If so, the next interval begins.
+  /// Returns whether the expected restart marker follows the position. If so, moves to the next interval.
   bool next_interval(std::uintptr_t bit) noexcept {
     if (!ends_at(bit) || !unstuff_.next_interval(intervals_++ % 8)) return false;
     copy_interval();
@@ -209,8 +209,8 @@ class progressive_decoder {
     return scan.first == 0 ? decode_dc(scan, grid) : decode_band(scan, grid);
   }
 
-  /// Calls begin() at the start of each restart interval. Calls part(row, from, to) for the MCUs (coding units) of a
-  /// row in one interval.
+  /// Calls begin() at the start of each restart interval. Splits each row of MCUs (coding units) where an interval
+  /// ends. For each part, calls part(row, from, to) with its MCUs `from` to `to` - 1.
   template <class Begin, class Part>
   jpeg_refusal for_each_part(const progressive_scan& scan, const scan_grid& grid, std::uintptr_t& bit,
                              const Begin& begin, const Part& part) {

@@ -1,4 +1,5 @@
-// Reads a progressive JPEG's markers from scan to scan, or returns the reason why libjpeg must decode the file.
+// Reads the markers of a progressive JPEG, up to the next scan in each call. If the file is not supported, returns the
+// reason why libjpeg must decode it.
 //
 //   mr::detail::progressive_reader reader(file, header);                     // bytes, and a scan_header to fill
 //   mr::detail::progressive_scan scan;
@@ -6,9 +7,9 @@
 //     decode(scan);                                                          // decodes from scan.data_offset_bytes on
 //   if (!reader.refined()) return mr::jpeg_refusal::unrefined;       // libjpeg smooths such images
 //
-// Accepts 8-bit progressive Huffman coding, with the same layouts of components as scan_header.hpp. The bits of a
-// coefficient must be in the order that the standard requires: the topmost bits first, then one more bit in each scan.
-// Refuses files about which libjpeg would warn, and files that contain a coefficient's first bits twice.
+// Accepts 8-bit progressive Huffman coding, with the same color components and sampling as scan_header.hpp. As the
+// standard requires, the first scan of a coefficient must contain its topmost bits, and each later scan the next lower
+// bit. Refuses files about which libjpeg would warn, and files that contain a coefficient's first bits twice.
 // Errors: none; refusals are return values. Lifetime: header and scan point into the bytes. Threads: one thread at a
 // time.
 // Format: ITU-T T.81 annex B and G.1.1.
@@ -49,8 +50,8 @@ class progressive_reader : private scan_header_reader {
     for (auto& of_component : lowest_bit_) of_component.fill(unsent);
   }
 
-  /// Reads markers, beginning at the offset, up to the next scan header or the end of the image. The first offset is 2,
-  /// after the file's start marker.
+  /// Reads the markers from offset `at` to the next scan header or the end of the image. In the first call, `at` must
+  /// be 2, the offset after the file's start marker.
   step next(std::size_t at, progressive_scan& scan) {
     using enum jpeg_refusal;
     if (at == 2 && (file_.size() < 4 || file_[0] != 0xff || file_[1] != 0xd8)) return {refused, not_a_jpeg};
@@ -76,7 +77,8 @@ class progressive_reader : private scan_header_reader {
     }
   }
 
-  /// Returns the offset of the marker after a scan's data, or the file's size.
+  /// Returns the offset of the first marker after a scan's data, which begins at `at`. If no marker follows, returns
+  /// the size of the file.
   static std::size_t end_of_data(std::span<const std::uint8_t> file, std::size_t at) noexcept {
     for (; at + 1 < file.size(); ++at) {
       const bool restarts = file[at + 1] >= 0xd0 && file[at + 1] <= 0xd7;
@@ -143,7 +145,8 @@ class progressive_reader : private scan_header_reader {
     return needs_code && scan.ac.empty() && scan.dc[i].empty() ? jpeg_refusal::tables : jpeg_refusal::none;
   }
 
-  /// Returns false if the scan does not continue the bits of earlier scans.
+  /// Updates `lowest` for a scan. Returns false if the bits of the scan do not directly follow the bits of earlier
+  /// scans.
   static bool advance(std::array<std::int8_t, 64>& lowest, unsigned high, const progressive_scan& scan) {
     if (scan.first > 0 && lowest[0] == unsent) return false;
     for (unsigned k = scan.first; k <= scan.last; ++k) {

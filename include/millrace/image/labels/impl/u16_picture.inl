@@ -53,10 +53,10 @@ MILLRACE_INLINE error_location u16_picture::where() const {
 MILLRACE_INLINE u16_picture u16_picture::apply(const millrace::geometry& g) const {
   const picture_size expected = g.source();
   if (source_.width != expected.width || source_.height != expected.height)
-    throw data_error("the 16-bit image differs in size from the image of its geometry: got " +
+    throw data_error("the 16-bit image differs in size from the image of the geometry in apply(): got " +
                          std::to_string(source_.width) + " x " + std::to_string(source_.height) + " pixels, expected " +
                          std::to_string(expected.width) + " x " + std::to_string(expected.height),
-                     "Write each file in the stored size of its image", where());
+                     "Write the 16-bit image in the stored size of the image that has this geometry", where());
   u16_picture next = *this;
   next.geometry_ = g;
   return next;
@@ -93,7 +93,7 @@ MILLRACE_INLINE detail::channel_scale detail::sample_scale_of(const sample_norma
   if (!(deviation > 0) || !is_finite(result.scale) || !is_finite(result.bias) || !is_finite(largest))
     throw setup_error("the normalization of 16-bit samples is invalid: got mean " + std::to_string(mean) + " and std " +
                           std::to_string(deviation) + " in channel " + std::to_string(channel),
-                      "Use finite numbers, std above 0, in units of samples (0 to 65535)");
+                      "Set a finite mean and a finite std above 0, in units of samples (0 to 65535)");
   return result;
 }
 

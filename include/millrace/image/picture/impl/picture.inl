@@ -127,7 +127,7 @@ MILLRACE_INLINE picture picture::random_crop(picture_size size, rng& random) con
 
 MILLRACE_INLINE void picture::remove_hidden() {
   if (across().remove_hidden() && down().remove_hidden()) return;
-  throw data_error("an image plan shows only padding, which cannot be padded or resized",
+  throw data_error("an image cannot be padded or resized if its crop contains only padding",
                    "Crop to a box that contains a part of the image", where());
 }
 
@@ -139,13 +139,13 @@ MILLRACE_INLINE void picture::pad_here(const padding_sides& sides, const padding
     throw setup_error("a padded image is too large: got " + size_text(width(), height()) + " and padding of " +
                           std::to_string(sides.left) + ", " + std::to_string(sides.top) + ", " +
                           std::to_string(sides.right) + " and " + std::to_string(sides.bottom) +
-                          " pixels, expected sides of at most " + std::to_string(most),
+                          " pixels (left, top, right, bottom), expected sides of at most " + std::to_string(most),
                       "Pad with fewer pixels", where());
   if (sides.left + sides.top + sides.right + sides.bottom == 0) return;
   if (is_padded()) {
     if (!(fill == padding_) || fill.mode != padding_mode::constant)
       throw setup_error("an image cannot have two kinds of padding",
-                        "Pad once, or twice with the same color, or call pixels() in between", where());
+                        "Pad with one constant color, or call pixels() before the second padding", where());
     remove_hidden();
   }
   padding_ = fill;

@@ -30,7 +30,8 @@ MILLRACE_INLINE void pair_rule::check(const options& o) {
     if (!in_range(p, 0, 1)) refuse(name, p, "0 to 1", "Pass a probability");
   const auto [least, most] = o.cutmix_minmax;
   if (!in_range(least, 0, 1) || !in_range(most, least, 1))
-    refuse("cutmix_minmax", in_range(least, 0, 1) ? most : least, "two fractions of a side, the smaller first",
+    refuse("cutmix_minmax", in_range(least, 0, 1) ? most : least,
+           "two fractions of the image's side, from 0 to 1, the smaller first",
            "Pass a minimum and a maximum, such as {0.2, 0.8}");
   if (o.mixup_alpha == 0 && o.cutmix_alpha == 0 && most == 0)
     throw setup_error("mix_rows mixes nothing: got neither mixup_alpha nor cutmix_alpha, expected at least one above 0",

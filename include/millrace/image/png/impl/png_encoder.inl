@@ -82,7 +82,7 @@ MILLRACE_INLINE std::vector<std::byte> encode_png(const image& pixels) {
       height * (width * channels + 1) > most - most / 1000)
     throw setup_error("an image has a shape that PNG does not support: got " + to_string(pixels.shape()) +
                           ", expected [height, width, 1 or 3]",
-                      "Pass an RGB or gray image with sides of at least 1 and less than 2 GB in total",
+                      "Pass an RGB or gray image of less than 2 GB, with a height and a width of at least 1",
                       {.stage = "png"});
   return detail::png_writer().write(pixels);
 }

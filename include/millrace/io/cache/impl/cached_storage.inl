@@ -200,7 +200,7 @@ MILLRACE_INLINE cached_storage::cached_storage(std::shared_ptr<storage_interface
   if (o.wait_limit.count() < 0)
     throw setup_error(
         "wait_limit is out of range: got " + std::to_string(o.wait_limit.count()) + " ns, expected at least 0",
-        "Use for example 30 s, which is enough for 8 MiB over most networks");
+        "Use for example 30 s, in which most networks transfer a cache block of 8 MiB");
   core_ = std::make_shared<cache_core>(std::move(below), o, layout);
 }
 

@@ -18,8 +18,8 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 MILLRACE_RARE void throw_file_error(const std::string& problem, const std::string& path, int failure) {
   throw io_error(problem + " '" + printable(path) + "': " + std::strerror(failure),
-                 failure == ENOSPC || failure == EDQUOT ? "Delete other files; the log continues with its next records"
-                                                        : "Check that the folder exists and the file is writable");
+                 failure == ENOSPC || failure == EDQUOT ? "Delete other files. The next records are then written"
+                                                        : "Check the path and its permissions");
 }
 
 MILLRACE_RARE void create_folders(const std::string& path) {
@@ -39,7 +39,7 @@ MILLRACE_RARE append_file::append_file(append_file_options options) : path_(std:
   // A file system without locks reports other errors. They are ignored, because the log also works without a lock.
   if (::flock(file_.get(), LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK)
     throw setup_error("another log already writes to '" + printable(path_) + "'",
-                      "Use one file for each log and each rank");
+                      "Use a different file for each log and each rank");
 }
 
 MILLRACE_RARE std::uint64_t append_file::size_bytes() const {
@@ -76,7 +76,7 @@ MILLRACE_RARE std::string append_file::read(std::uint64_t from, std::size_t size
 
 MILLRACE_RARE void append_file::cut(std::uint64_t size_bytes) {
   while (::ftruncate(file_.get(), static_cast<off_t>(size_bytes)) != 0)
-    if (errno != EINTR) throw_file_error("cannot shorten", path_, errno);
+    if (errno != EINTR) throw_file_error("cannot truncate", path_, errno);
 }
 
 MILLRACE_RARE void append_file::sync() {
@@ -99,7 +99,7 @@ MILLRACE_RARE void append_file::sync_name() const {
   const std::string folder = slash == std::string::npos ? "." : path_.substr(0, slash + 1);
   const unique_fd opened(::open(folder.c_str(), O_RDONLY | O_CLOEXEC));
   if (opened && ::fsync(opened.get()) != 0 && errno == EIO)
-    throw_file_error("cannot flush to disk the folder entry of", path_, EIO);
+    throw_file_error("cannot flush the folder that contains", path_, EIO);
 }
 
 }}}   // namespace millrace::detail

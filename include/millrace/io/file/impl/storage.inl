@@ -12,15 +12,17 @@
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 MILLRACE_RARE void throw_cannot_list(const std::string& prefix) {
-  throw setup_error("the storage of '" + printable(prefix) + "' cannot list names, which globs and folders require",
-                    "Name the files with braces, such as train-{000..146}.tar, or add list(prefix) to the storage");
+  throw setup_error(
+      "the storage of '" + printable(prefix) + "' cannot list its files, but a glob or a folder needs this list",
+      "Name the files with braces, such as train-{000..146}.tar, or add list(prefix) to the storage");
 }
 
 MILLRACE_RARE void check_end(const std::string& name, const file_identity& identity, std::uint64_t offset_bytes) {
   if (offset_bytes < identity.size_bytes)
     throw io_error("the file ends too early: expected the " + std::to_string(identity.size_bytes) +
                        " bytes that its identity() states",
-                   "Check read_at() and identity() of the storage, and that no other program writes to the file",
+                   "Check that no other program writes to the file, and that the storage's read_at() returns as many "
+                   "bytes as identity() states",
                    {.shard = name, .offset_bytes = offset_bytes});
 }
 

@@ -60,7 +60,7 @@ class chosen_samples {
   std::uint64_t id_of(std::uint64_t shard, std::uint32_t position) const noexcept;
 
  private:
-  // Part of the identity of each repeat. The value differs from the numbers of all stages.
+  // A constant in the identity of each repeat. No stage has this number.
   static constexpr std::uint64_t repeats_stream = ~std::uint64_t{3};
 
   std::uint32_t all_ = 0;

@@ -5,9 +5,10 @@
 //   mr::detail::built_entries result = mr::detail::build_entries(job, index);   // index.entries() has their locations
 //   mr::detail::store_index(path, index, &result.pieces);
 //
-// The function reads all payloads, and also records their checksums in the index. A sample that is unreadable or does
-// not match its checksum gets no entry points, and is counted. Entry points that need more bytes than their payload are
-// omitted. If the entry points of a shard need more than 4 GiB together, those that do not fit are omitted.
+// build_entries() reads all payloads, and also records their checksums in the index. A sample that is unreadable or
+// does not match its checksum gets no entry points. built_entries::unreadable counts such samples. Entry points that
+// need more bytes than their payload are omitted. If the entry points of a shard need more than 4 GiB together, those
+// that do not fit are omitted.
 // Memory: all entry points of the shard until they are stored, and a few samples for each thread.
 // Errors: io_error if the shard cannot be read, and exceptions of `build`. Threads: starts threads and waits for them.
 // These threads call `build` concurrently.
@@ -26,7 +27,8 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// A function that returns the entries (encoded entry points, see shard_index.hpp) of a payload, or nothing.
+/// A function that returns the entries (encoded entry points, see shard_index.hpp) of a payload. The result is empty if
+/// the payload has no entries.
 using entry_maker = std::function<std::vector<std::byte>(std::string_view field, std::span<const std::byte> payload)>;
 
 /// The shard, and the function that builds the entries of its payloads.

@@ -36,8 +36,8 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 // Reads the entry points (positions where a decoder may start, see shard_index.hpp) in the file of an index.
 //
 // A local file is read without a buffer, because the system caches the neighboring bytes. A file in a storage is read
-// in chunks of 256 KiB. The chunks are cached for the neighboring payloads. The chunks of all files of a data set share
-// one memory limit. If the limit is exceeded, the least recently used chunk is discarded.
+// in chunks of 256 KiB. The chunks are cached, because later reads often need neighboring bytes. The chunks of all
+// files of a data set share one memory limit. If the limit is exceeded, the least recently used chunk is discarded.
 // Errors: io_error if the file cannot be opened or read. Threads: one thread at a time per file, but any number of
 // threads per cache.
 // Lifetime: meter and cache must outlive the file.
@@ -49,7 +49,7 @@ class entry_cache {
     std::size_t limit_bytes = 0;
   };
   using chunk = std::shared_ptr<const std::vector<std::byte>>;
-  using chunk_name = std::pair<std::uint64_t, std::uint64_t>;   // numbers of the shard, and of the chunk in the file
+  using chunk_name = std::pair<std::uint64_t, std::uint64_t>;   // number of the shard; number of the chunk in the file
   static constexpr std::size_t chunk_bytes = std::size_t{256} << 10;
 
   explicit entry_cache(options o) : limit_bytes_(o.limit_bytes) {}
@@ -90,7 +90,7 @@ class entry_file final : public byte_source {
 
   std::string_view name() const noexcept override { return file_.name(); }
   std::size_t read_at(std::uint64_t offset_bytes, std::span<std::byte> buffer) override;
-  /// Announces to a storage the chunks that will be read.
+  /// Announces to a storage the uncached chunks that contain `ranges`. Does nothing for a local file.
   void will_read(std::span<const byte_range> ranges) override;
   void set_meter(read_meter& meter) noexcept { file_.set_meter(meter); }
 
@@ -118,7 +118,7 @@ class entry_counts {
     refused_.fetch_add(now.entries_refused - std::exchange(reported.refused, now.entries_refused),
                        std::memory_order_relaxed);
   }
-  /// Counts a shard whose entry points cannot be opened.
+  /// Counts a shard whose index file cannot be opened. The shard counts as one field with wrong entry points.
   void count_unopened() noexcept { refused_.fetch_add(1, std::memory_order_relaxed); }
   /// Adds to `counts` the numbers of fields since the last call.
   void report(event_counts& counts) noexcept {
@@ -165,7 +165,8 @@ class entry_files {
       return nullptr;
     }
   }
-  /// Computes the memory limit for cached chunks from the number of lanes. Sets the limit, and returns it in bytes.
+  /// Computes the memory limit for the cached chunks of index files (entry_file.hpp) from the number of lanes. Sets the
+  /// limit, and returns it in bytes.
   std::size_t limit(const limits& l) {
     // The entry points of the samples in a lane's shuffle window are in one or two chunks.
     const std::uint64_t bytes_of_lanes = 2 * std::min<std::uint64_t>(l.lanes, 1 << 20) * entry_cache::chunk_bytes;

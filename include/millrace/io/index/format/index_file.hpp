@@ -17,8 +17,8 @@
 // points (positions where a decoder may start), and replaces the file in one step. Entry points are copied only if all
 // members are at the same offsets. On a file system without locks, concurrent writers may lose checksums. Later reads
 // learn lost checksums again.
-// Errors: io_error if the shard or the index cannot be read or written. Threads: any thread. Calls share no state
-// except the index.
+// Errors: io_error if the shard or the index cannot be read or written. Threads: any thread. Two calls share state only
+// if both receive the same shard_index.
 #pragma once
 
 #include <millrace/io/file/storage.hpp>
@@ -38,7 +38,8 @@ struct index_file_options {
   /// The folder for indexes. By default (empty), each index is stored next to its shard. A missing folder is created,
   /// but not its parent.
   std::string cache_folder{};
-  /// The storage of the shards. An index next to a shard of a storage is read, but never written.
+  /// The storage of the shards. If this is not the local file system, an index next to a shard is read, but never
+  /// written.
   millrace::storage storage{};
 
   /// Returns whether indexes can be stored.
@@ -69,8 +70,8 @@ struct stored_index {
   std::uint64_t conflicting_checksums = 0;   ///< checksums that differ from the file; the values of the file are used
 };
 
-/// The bytes of the entries of all members of a shard, in the order of the members. A piece may begin
-/// or end inside the entries of a member.
+/// The encoded entry points of all members of a shard, in the order of the members. A piece may begin or end inside the
+/// entry points of a member.
 using entry_pieces = std::vector<std::vector<std::byte>>;
 
 /// The file name suffix of indexes.
@@ -106,7 +107,7 @@ loaded_index load_index(const std::string& path, const shard_identity& shard);
 /// Loads an index without a comparison with its shard. The state describes only the index.
 loaded_index load_index_without_shard(const std::string& path);
 
-/// The content of an index's head, which one small read returns. The rest of the file may be damaged.
+/// The content of the head of an index. One small read loads the head. The rest of the file may be damaged.
 struct index_summary {
   index_file_state state = index_file_state::missing;
   std::uint32_t samples = 0, members = 0, known_checksums = 0;
@@ -119,16 +120,16 @@ struct index_summary {
   bool of_set_index = false;         ///< true if the head is from a set index (set_index.hpp)
   std::uint64_t entry_bytes = 0;     ///< size of all members' entries
   shard_identity shard{};            ///< recorded size and time of the shard
-  std::uint64_t index_bytes = 0;     ///< size of the file without entry points
+  std::uint64_t index_bytes = 0;     ///< size of the file without the bytes of its entry points
 };
 /// Reads the head of an index. Throws io_error if the file cannot be read.
 index_summary summarize_index(const std::string& path, const shard_identity& shard);
 /// Returns the content of the head of `index`.
 index_summary summarize_index(const shard_index& index);
 
-/// Loads the index that is stored next to a shard of a storage. The state of the result is `good` if the index is
-/// valid. The index then contains a modification time without a meaning. `file_bytes` is the expected size of the index
-/// file, or 0. Throws io_error if the file cannot be read.
+/// Loads the index that is stored next to a shard of a storage. The index is not compared with the shard, and the
+/// modification time in the index has no meaning. The state of the result is `good` if the index is intact.
+/// `file_bytes` is the expected size of the index file, or 0 if unknown. Throws io_error if the file cannot be read.
 loaded_index load_stored_index(const storage& at, const std::string& shard, std::uint64_t file_bytes = 0);
 /// Reads the head of the index next to a shard of a storage. If the state is `good`, `identified` is false.
 index_summary summarize_stored_index(const storage& at, const std::string& shard);

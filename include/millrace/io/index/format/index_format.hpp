@@ -7,10 +7,10 @@
 //
 // Format of version 1: a head of fixed size, followed by the columns of shard_index.hpp in their memory layout. The
 // head and the columns each have a CRC-32C. Numbers have the byte order of the machine that wrote them.
-// Format of version 2, for shards with entry points (shard_index.hpp): the head, an entries_head, the columns, a table
-// with the end of each member's entries, and the entries.
-// A file is untrusted input. The counts are checked against the shard's size before memory is allocated. After that,
-// every number that serves as an index or an offset is checked.
+// Format of version 2, for shards with entry points: the head, an entries_head, the columns, a table, and the entries.
+// The entries of a member encode its entry points (shard_index.hpp). The table contains the end of each member's
+// entries. A file is untrusted input. The counts are checked against the shard's size before memory is allocated. After
+// that, every number that serves as an index or an offset is checked.
 // Errors: throws nothing. Threads: pure functions; any thread.
 #pragma once
 
@@ -32,7 +32,7 @@ struct index_head {
   static constexpr std::array<char, 8> expected_mark{'M', 'R', '-', 'I', 'N', 'D', 'E', 'X'};
   static constexpr std::uint32_t expected_order = 0x01020304;
   static constexpr std::uint32_t expected_version = 1, with_entries = 2;
-  // A further value of the member `state`.
+  // A value of `state` that only files contain: the shard is complete, but has no end marker.
   static constexpr auto complete_without_marker = static_cast<shard_index::shard_state>(3);
 
   std::array<char, 8> mark = expected_mark;
@@ -84,8 +84,8 @@ std::vector<std::byte> index_bytes(const shard_index& index);
 /// Returns the offset of the entries in an index file with entry points.
 std::uint64_t entries_begin_at(const index_counts& counts) noexcept;
 
-/// Returns the defect of the heads, or "" if they are valid. Requires correct checksums. `file_bytes` is the size of
-/// the file.
+/// Returns the defect of the heads, or "" if they are valid. The caller must have verified the checksums of the heads.
+/// `file_bytes` is the size of the file.
 std::string find_defect(const index_front& front, std::uint64_t file_bytes);
 
 /// Returns the defect of the columns, or "" if they are valid.

@@ -8,7 +8,7 @@
 // Format: a text with three kinds of lines.
 // - The first line is "millrace set index 1".
 // - Each shard has one line. The lines are sorted by name. The words of a line are: the shard's size in bytes, the
-//   number of samples, the digest of its members (16 digits), the size of its index in bytes without entry points,
+//   number of samples, the digest of its members (16 digits), the bytes of the shard's index without entry points,
 //   "marked" or "unmarked", the version, and the name. "unmarked" means that the shard has no end marker. An unknown
 //   version is "-". Blanks, "%" and bytes that are not printable ASCII are written as %XX.
 // - The last line has "end", the number of shards, and the CRC-32C of all bytes before this line (8 digits).
@@ -16,7 +16,7 @@
 // A name is the full name of a shard, or the part of the full name after one of its slashes. Therefore a set and its
 // set index may be moved or copied together. If several names match a shard, the longest name is used. The file is
 // untrusted input. A run compares each shard and each index that it opens with the set index.
-// Cost: the text, and 4 bytes per shard.
+// Memory: the text, and 4 bytes per shard.
 // Errors: data_error with the file and the offset. Threads: not synchronized.
 #pragma once
 
@@ -60,7 +60,7 @@ class set_index {
   static bool has_mark(std::string_view text) noexcept;
   /// Parses the content of a file. Throws data_error, which names `path`, if the content is not a valid set index.
   static set_index parse(std::string text, const std::string& path);
-  /// Returns the content of a file.
+  /// Returns the set index as text, which is the content of its file.
   const std::string& text() const noexcept { return text_; }
 
   /// Returns the number of shards.

@@ -14,7 +14,7 @@
 // not checked. Limits: a shard has at most 2 TiB, 2^32 - 2 samples and 2^32 - 2 members. The index has no location for
 // payloads that are sparse, have 4 GiB or more, or are stored in several pieces. shard_reader reads samples with such
 // payloads.
-// Errors: none. Threads: any number of readers, which may set checksums concurrently.
+// Errors: none. Threads: any number of threads may read the index and set checksums concurrently.
 #pragma once
 
 #include <millrace/io/file/byte_source.hpp>
@@ -88,7 +88,8 @@ struct indexed_member {
   bool in_one_piece = true;   ///< if false, offset_bytes and size_bytes have no meaning
 };
 
-/// The sizes of the columns, in the order of the columns.
+/// The numbers of samples, members and fields, and the sizes of the texts. These numbers determine the sizes of all
+/// columns.
 struct index_counts {
   std::uint32_t samples = 0, members = 0, fields = 0;
   std::uint32_t key_bytes = 0, field_bytes = 0, damage_bytes = 0;
@@ -128,7 +129,7 @@ struct index_columns {
   std::string_view damage() const noexcept;
   std::span<const std::byte> bytes() const noexcept;
 
-  static constexpr std::uint32_t in_pieces = ~std::uint32_t{0};   // the offset of a payload in several pieces
+  static constexpr std::uint32_t in_pieces = ~std::uint32_t{0};   // in payload_blocks(): the payload has no location
 };
 
 /// The index of one shard.
@@ -147,7 +148,7 @@ class shard_index {
     shard_identity identity{};
     std::uint64_t fingerprint = 0;           ///< digest of all columns except the checksums
     std::uint64_t damage_offset_bytes = 0;   ///< offset of the damage
-    std::uint64_t resume_offset_bytes = 0;   ///< end of the last sample, from which a reader finds the damage
+    std::uint64_t resume_offset_bytes = 0;   ///< end of the last sample; a reader that starts here finds the damage
     shard_counters counters{};               ///< number of samples, and number of skipped members
   };
 
@@ -214,7 +215,8 @@ class shard_index {
  private:
   static constexpr std::uint64_t block_bytes = tar_block_bytes;
 
-  /// Returns whether `now` and `then` have the same field, offset and size.
+  /// Returns whether `now` and `then` have the same field, offset and size. If the payloads have no location,
+  /// `same_fingerprint` replaces the comparison of offset and size.
   static bool is_unmoved(const indexed_member& now, const indexed_member& then, bool same_fingerprint) noexcept;
 
   shard_facts facts_{};

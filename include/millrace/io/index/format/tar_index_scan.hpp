@@ -8,7 +8,7 @@
 // finds an unusual header, tar_reader reads the shard again from the start.
 // Errors: io_error of the source; setup_error for a shard that exceeds the limits of an index. Damage is not an error:
 // the index contains its description. An empty file is damaged.
-// Threads: one at a time per source.
+// Threads: only one thread at a time may use a source.
 #pragma once
 
 #include <millrace/io/index/format/shard_index.hpp>
@@ -44,7 +44,8 @@ class shard_index_builder {
   /// Sets the number of missing end markers, which is 0 or 1.
   void count_missing_end_markers(std::uint64_t count) noexcept { facts_.counters.missing_end_markers = count; }
 
-  /// Completes the open sample if a member with the name `name` belongs to another sample.
+  /// If the member `name` begins another sample, completes the open sample. Call this for a damaged member whose name
+  /// is intact, instead of add().
   void end_sample_before(std::string_view name);
 
   /// Returns the index of a complete shard.

@@ -6,11 +6,11 @@
 //   cache.held_bytes();
 //
 // `read` fills a vector with the records of a complete block. If `read` leaves a record empty, `take()` returns an
-// empty record. Each record is returned once, and a block without records is removed. If the limit is exceeded, the
-// cache evicts the least recently requested block. An eviction costs another read, but loses no sample.
-// reserve() is for remote blocks, many of which are fetched concurrently. A thread that needs a reserved block waits
-// until the owner of the reservation has filled the block. A thread must fill its own reservations before it calls
-// `take()`. Otherwise two threads might wait for each other.
+// empty record. Each record is returned once. If it is requested again, its block is read again. A block is removed
+// when all its records have been returned. If the limit is exceeded, the cache evicts the least recently requested
+// block. An eviction costs another read, but loses no sample. reserve() is for remote blocks, many of which are fetched
+// concurrently. A thread that needs a reserved block waits until the owner of the reservation has filled the block. A
+// thread must fill its own reservations before it calls `take()`. Otherwise two threads might wait for each other.
 // Errors: the exceptions of `read`. Threads: any number. If several threads need the same block, one of them reads it.
 #pragma once
 
@@ -50,7 +50,7 @@ class block_cache {
   block_cache& operator=(const block_cache&) = delete;
 
   /// Moves the records at `offsets` in the block to `places`. The offsets must differ. Calls
-  /// `read(std::vector<record>&)` if the block is not in the cache.
+  /// `read(std::vector<record>&)` if one of these records is not in the cache.
   template <class Read>
   void take(const block_name& name, std::span<const std::uint32_t> offsets, std::span<record* const> places,
             const Read& read) {

@@ -21,7 +21,7 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 /// The order in which samples will be requested.
 struct expected_order {
-  std::uint64_t window = 0;         ///< shuffle window, in samples of all lanes of this rank
+  std::uint64_t window = 0;         ///< shuffle window in samples, summed over the lanes of this rank
   std::uint64_t lanes = 1;          ///< lanes (parts of the order) that are read concurrently
   std::size_t max_held_bytes = 0;   ///< maximum memory for samples that are read before they are requested
 };
@@ -29,7 +29,7 @@ struct expected_order {
 /// The size of one block, and of all blocks in memory.
 struct block_size {
   static constexpr std::uint64_t min_bytes = std::uint64_t{256} << 10;
-  static constexpr std::uint64_t max_samples = 8;   // maximum per block, except for small samples
+  static constexpr std::uint64_t max_samples = 8;   // maximum number of samples in a block of more than min_bytes
   static constexpr std::uint64_t min_places = 16;   // assumed minimum number of positions that are read concurrently
 
   struct data_set {

@@ -91,9 +91,9 @@ class indexed_reader {
 
  private:
   static constexpr std::size_t alignment = 64;   // alignment of each piece in memory, in bytes
-  // Number of bytes after the payloads in memory (keys and names) that are prefetched into the CPU's cache.
+  // While the reader writes keys and names after the payloads, it prefetches this number of bytes into the CPU's cache.
   static constexpr std::size_t prefetch_bytes = 1'024;
-  static constexpr std::size_t gap_bytes = 2'048;   // few enough to stay in the first-level cache
+  static constexpr std::size_t gap_bytes = 2'048;   // size of gap_; small enough to stay in the first-level cache
 
   struct field_state {
     bool selected = false;
@@ -104,7 +104,7 @@ class indexed_reader {
   };
   struct piece {   // one read
     std::uint64_t offset_bytes;
-    std::size_t at, size;   // size in the file; smaller in memory if gaps are omitted
+    std::size_t at, size;   // size in the file; the size in memory is smaller if gaps are omitted
     std::size_t first_part;
   };
   struct part {   // one payload
@@ -137,7 +137,7 @@ class indexed_reader {
   void announce_entries(std::span<const std::uint32_t> numbers);
   void add_entries(std::uint32_t member);
   /// Reads the entries of all payloads in the block. Stores the entries in the block, from offset `at`. `lead` is the
-  /// offset of the payloads.
+  /// offset of the first payload in the block.
   void fill_entries(block& to, std::size_t lead, std::size_t at);
   struct run_of_parts {   // parts whose entries are contiguous in the file
     std::size_t first, end, lead;

@@ -1,7 +1,7 @@
 // Loads the indexes (index_file.hpp) of many shards. Builds and stores the missing ones.
 //
 //   auto all = mr::detail::build_indexes(shards, {.files = {.cache_folder = "/scratch/indexes"}});
-//   all.indexes[k]->samples();                       // samples of shards[k]; 0 if it is compressed: see state()
+//   all.indexes[k]->samples();                       // samples of shards[k]; 0 if state() is compressed
 //   all.counts.built;
 //   // after a call with heads_only, which may leave indexes[k] null:
 //   auto one = mr::detail::index_of(shards[k], all.heads[k], options);
@@ -20,11 +20,11 @@
 // Several processes may build the indexes of the same shards at the same time. If an index cannot be stored, for
 // example in a read-only folder, it is used from memory and counted.
 // With `entries`, build_indexes() also reads all payloads, and adds missing entry points (positions where a decoder may
-// start, see entries_build.hpp). Indexes with entry points must be stored.
+// start, see entries_build.hpp). Entry points are built only if the indexes can be stored.
 //
 // Errors: if several shards have errors, the error of the first such shard in the list is thrown.
 // - io_error if the shard cannot be read, or changes during the scan
-// - data_error if the shard has no end marker, and a sidecar file states more samples
+// - data_error if the shard has no end marker, and fewer samples than a sidecar file states (declared_samples.hpp)
 // - setup_error if the shard exceeds the limits of an index (shard_index.hpp)
 // - setup_error if the shard is compressed, and `plain_only` is set
 //
@@ -152,8 +152,8 @@ class index_builder {
   /// Returns the size and time of a shard. If the shard cannot be read, adds the older index of the shard (if it
   /// exists) and returns nothing.
   std::optional<shard_identity> identify(std::size_t shard, const std::string& index_file);
-  /// Adds the index from before the damage of a shard, if this index exists and the options allow its use. Returns
-  /// whether the index was added.
+  /// Adds the older index of a damaged shard, if this index exists and the options allow its use. Returns whether the
+  /// index was added.
   bool add_older(std::size_t shard, const std::string& index_file);
   /// Loads the index from its file. If the head suffices, adds the head and returns nothing.
   std::optional<loaded_index> load_file(std::size_t shard, const std::string& index_file,
@@ -200,7 +200,7 @@ class index_builder {
   shard_indexes result_;
   std::exception_ptr failure_;
   std::vector<std::optional<shard_identity>> to_scan_;   // shards of a storage that have no index
-  std::set<std::string> cleaned_;                        // folders without temporary files of killed processes
+  std::set<std::string> cleaned_;                        // folders that clean_folder_of() has cleaned
   std::size_t done_ = 0;
   std::vector<char> is_done_;   // one flag per shard; one thread at a time processes a shard
   const std::int64_t start_ns_ = read_clock_ns(CLOCK_MONOTONIC);

@@ -6,9 +6,9 @@
 //   mr::detail::shard_index& index = shard.load(name, files);
 //   shard.check_same(name, *file);                            // for a shard of a storage, each time it is opened
 //
-// Errors: the errors of index_of(). data_error if the index is for another shard.
-// Threads: any thread may call load(), is_loaded() and check_same(). Set the head, the index and the damage before
-// these calls.
+// Errors: load() throws the errors of index_of(). check_same() throws data_error if the shard does not match its index.
+// Threads: any thread may call load(), is_loaded() and check_same(). Set `head`, and call set_index() and
+// set_damaged(), only before these calls.
 #pragma once
 
 #include <millrace/base/error.hpp>
@@ -66,7 +66,7 @@ class indexed_shard {
     const state* const now = used_.load(std::memory_order_acquire);
     return now ? now->index.get() : nullptr;
   }
-  /// Returns whether checksums were learned after the index was set or loaded.
+  /// Returns whether reads have added checksums to the index since it was set or loaded.
   bool has_learned() const noexcept {
     const state* const now = used_.load(std::memory_order_acquire);
     return now && now->index && now->index->known_checksums() > now->known_checksums;
@@ -90,8 +90,8 @@ class indexed_shard {
     if (now) __builtin_prefetch(now), __builtin_prefetch(now + 64);
   }
 
-  /// Throws data_error if a file of a storage is not the shard of the index. If the version of the shard is unknown,
-  /// only the size must match, and the version is recorded. Requires a loaded index.
+  /// Throws data_error if the size or the version of a file in a storage does not match the index. If the index has no
+  /// version yet, only the size must match, and check_same() records the version. Requires a loaded index.
   MILLRACE_RARE void check_same(const std::string& name, const file_identity& identity) {
     const file_stamp now = stamp_of(identity);
     const std::lock_guard lock(used().mutex);
@@ -101,8 +101,8 @@ class indexed_shard {
       used().index->identify(head.shard);
     }
     if (head.identified && now == file_stamp{head.shard.size_bytes, head.shard.modified_ns}) return;
-    const std::string sizes = std::to_string(now.size_bytes) + " bytes or another version, expected " +
-                              std::to_string(head.shard.size_bytes) + " bytes and the version of ";
+    const std::string sizes = std::to_string(now.size_bytes) + " bytes, expected " +
+                              std::to_string(head.shard.size_bytes) + " bytes and the same version as in ";
     const error_location where{.stage = "index", .shard = name};
     if (head.of_set_index)
       throw data_error("the shard does not match the set index: got " + sizes + "the set index",

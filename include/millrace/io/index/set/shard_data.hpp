@@ -1,4 +1,5 @@
-// A list of plain shards whose samples can be read in any order. Owns the names, indexes and open files of the shards.
+// A list of uncompressed shards whose samples can be read in any order. Owns the names, indexes and open files of the
+// shards.
 //
 //   mr::detail::shard_data data(names, {.reader = {.fields = {"jpg", "cls"}}});
 //   data.counts(); // number of samples in each shard
@@ -16,11 +17,12 @@
 // Entry points (positions where a decoder may start) are read with their field, if the index has them
 // (entry_files.hpp).
 //
-// Damage: a shard that is damaged at the start is an error, unless damaged_shards_at_most allows it. If the shard has
-// an index from before the damage, the set contains all its samples, and reading an unreadable sample is an error.
-// Otherwise the set contains only the samples before the damage. notices() reports damaged shards.
+// Damage: a shard that is already damaged when the constructor runs is an error, unless damaged_shards_at_most allows
+// it. If an allowed shard has an index from before the damage, the set contains all samples of the shard. Reading an
+// unreadable sample is then an error. Otherwise the set contains only the samples before the damage. notices() reports
+// damaged shards.
 // Errors: the errors of build_indexes(), shard_reader and indexed_reader; data_error for a shard that was replaced
-// since the start.
+// after the constructor returned.
 // Threads: any number may call read() concurrently.
 #pragma once
 
@@ -230,8 +232,8 @@ class shard_data {
   void prefetch_state(std::size_t shard) const noexcept { shards_[shard].prefetch_state(); }
 
  private:
-  /// Stores the learned checksums of a shard. A notice reports the first failure. `cleaned` is the folder whose
-  /// temporary files were removed last.
+  /// Stores the learned checksums of a shard. A notice reports the first failure. `cleaned` is the folder from which
+  /// abandoned temporary files were removed last. The function updates it.
   void store_learned(std::size_t shard, std::optional<std::string>& cleaned);
   void report_not_stored(notice_outlet& to, const std::string& problem, std::string_view reason);
 
@@ -283,7 +285,8 @@ class shard_data {
     return selection_.empty() ? number : selection_[shard].number(number);
   }
 
-  /// Throws the error for a shard that cannot be used. If the shard is not complete, its index is loaded at the start.
+  /// Throws the error for a shard that cannot be used. A damaged shard already has a loaded index. Therefore a shard
+  /// without a loaded index is not damaged.
   void check(std::size_t shard);
   shard_index& index(std::size_t shard) const {
     indexed_shard& own = shards_[shard];
@@ -329,7 +332,7 @@ class shard_data {
   std::uint64_t bytes_ = 0, stored_samples_ = 0, fingerprint_ = 0, choice_ = 0;
   std::string choice_text_, missing_keys_;
   damaged_shards damaged_;
-  std::vector<std::size_t> touched_;   // shards whose time differs from the time in their index
+  std::vector<std::size_t> touched_;   // shards whose modification time differs from the time in their index
   std::optional<block_cache> block_cache_;
   mutable entry_files entries_;
   std::uint64_t start_ns_ = 0, index_requests_ = 0;

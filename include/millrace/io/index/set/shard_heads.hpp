@@ -1,18 +1,19 @@
-// At the start of a run, finds the index head of each shard, either in a set index or in the shard's own index.
+// At the start of a run, finds the head of each shard's index (index_summary), either in a set index or in the index
+// itself.
 //
 //   auto all = mr::detail::find_shard_heads(names, {.build = {.heads_only = true}, .set_index = "s3://b/my.set"});
 //   all.heads[k].samples;
 //
-// A set index (set_index.hpp) is one file that describes all shards of a set. By default, it is "set.millrace-index" in
-// the common folder of the shards of a storage. Local shards have no default set index. For a shard that is not in the
-// set index, the functions load or build the shard's own index (build_indexes()).
-// If a set index contains a shard of a storage, no request is sent for the shard. Instead, the storage receives the
-// shard's size and version from the set index (storage_interface::assume). Reading the shard fails if the set index is
-// outdated.
+// A set index (set_index.hpp) is one file that describes all shards of a set. For shards in a storage, the default set
+// index is "set.millrace-index" in their common folder. Local shards have no default set index. For a shard that is not
+// in the set index, the functions load or build the shard's own index (build_indexes()). If a set index contains a
+// shard of a storage, no request is sent for the shard. Instead, the storage receives the shard's size and version from
+// the set index (storage_interface::assume). Reading the shard fails if the set index is outdated.
 // Cost with a set index: one request, and about 1 us per shard. Cost without a set index: at least one request per
 // shard of a storage.
 // Errors: the errors of build_indexes(). data_error if the set index is not valid or does not match the shards.
-// io_error if a set index that the options name cannot be read. Threads: starts threads and waits for them.
+// io_error if shard_heads_options::set_index is set, but this file cannot be read. Threads: starts threads and waits
+// for them.
 #pragma once
 
 #include <millrace/io/file/file_list.hpp>

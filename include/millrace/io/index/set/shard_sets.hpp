@@ -1,7 +1,7 @@
 // Several indexed data sets that are read together: the common base class of mixes and joins.
 //
 //   const mr::detail::shard_sets& sets = joined;    // a joined_data or a mixed_data
-//   std::uint64_t choice = sets.choice();            // of all sets
+//   std::uint64_t choice = sets.choice();            // checksum of the samples chosen in all sets
 //
 // Errors: none. Threads: any thread.
 #pragma once
@@ -19,20 +19,20 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 /// The base class of mixed_data and joined_data.
 class shard_sets {
  public:
-  /// Adds the events of all sets to `counts`.
+  /// Adds the number of shards without an end marker, over all sets, to `counts`.
   void report(event_counts& counts) const noexcept {
     for (const auto& set : sets_) set->report(counts);
   }
-  /// Adds to `counts` the events of reads of all sets since the last call.
+  /// Adds to `counts` the events that occurred during reads of any set since the last call (shared_reads::report()).
   void report_reads(event_counts& counts) const noexcept { shared_->report(counts); }
-  /// Returns a checksum of the chosen samples of all sets, or 0 if all samples are used once.
+  /// Returns a checksum of the chosen samples of all sets, or 0 if every set uses each of its samples once.
   std::uint64_t choice() const noexcept {
     std::uint64_t all = 0;
     for (std::size_t i = 0; i < sets_.size(); ++i)
       if (sets_[i]->choice() != 0) all = combine_keys(combine_keys(all, i), sets_[i]->choice()) | 1;
     return all;
   }
-  /// Returns the notices of all sets at the start (shard_data::notices()).
+  /// Returns the startup notices of all sets (shard_data::notices()).
   std::vector<notice> notices() const {
     std::vector<notice> all;
     for (const auto& set : sets_)

@@ -1,4 +1,4 @@
-// The memory, the open files and the counts of reads, which several sets of shards share.
+// The memory, the open files and the counts of events that several sets of shards share.
 //
 //   const auto shared = std::make_shared<mr::detail::shared_reads>(512);   // up to 512 files stay open between reads
 //   for (const auto& set : sets) set->share(shared);
@@ -53,7 +53,8 @@ class idle_files {
  public:
   explicit idle_files(std::size_t most) noexcept : most_(most) {}
 
-  /// Returns the open file of a shard, or null if no file is open.
+  /// Removes the file of a shard from the pool and returns it. Returns null if the pool does not contain a file of this
+  /// shard.
   owner<idle_file> reuse(const void* set, std::size_t shard) noexcept {
     const std::lock_guard lock(mutex_);
     const std::size_t at = find(set, shard);
@@ -119,7 +120,7 @@ class idle_files {
 
   const std::size_t most_;
   mutable std::mutex mutex_;
-  std::size_t calls_ = 0, reused_ = 0;                // calls of keep(), and reused files, since the last decision
+  std::size_t calls_ = 0, reused_ = 0;                // calls of keep() and reuses since replaces_ was last chosen
   bool replaces_ = true;                              // whether a new file replaces the least recently used file
   idle_file *oldest_ = nullptr, *newest_ = nullptr;   // least and most recently used
   owner_list<idle_file> by_shard_;                    // in the order of sets and shards
@@ -133,14 +134,14 @@ class idle_files {
 /// The samples that were counted, but not reported yet.
 class returning_samples {
  public:
-  /// Counts samples of shard `number` of a data set.
+  /// Adds `samples` to the count. `number` is the number of the shard in `names`.
   void add(std::uint64_t samples, const name_list& names, std::size_t number) noexcept {
     const std::lock_guard lock(mutex_);
     names_ = names;
     shard_ = number;
     samples_ += samples;
   }
-  /// Adds the samples that `others` has not reported.
+  /// Moves the unreported samples of `others` to this object.
   void add(returning_samples& others) noexcept {
     if (const std::uint64_t samples = others.samples_.exchange(0); samples > 0)
       add(samples, *others.names_, others.shard_);
@@ -161,8 +162,8 @@ class returning_samples {
   std::size_t shard_ = 0;
 };
 
-/// Searches for another sample with this key, which does not begin at `own_offset_bytes`. Returns the first match, or
-/// nothing. Such samples exist if the members of a sample are not adjacent in a shard.
+/// Returns the first sample that has this key, but does not begin at `own_offset_bytes`. Returns nothing if there is no
+/// such sample. Such samples exist if the members of a sample are not adjacent in a shard.
 inline std::optional<other_piece> find_other_piece(const shard_index& index, std::string_view key,
                                                    std::uint64_t own_offset_bytes) {
   constexpr std::size_t max_text_bytes = 200;
@@ -181,7 +182,7 @@ inline std::optional<other_piece> find_other_piece(const shard_index& index, std
 struct shared_reads {
   explicit shared_reads(std::size_t max_files) : files(max_files) {}
 
-  /// Adds to `counts` the following numbers since the last call: fields with entry points, fields with wrong entry
+  /// Adds the events since the last call to `counts`. The events are fields with entry points, fields with wrong entry
   /// points, and samples with the key of an earlier sample in their shard.
   void report(event_counts& counts) noexcept {
     entries.report(counts);

@@ -1,4 +1,4 @@
-// Reads the headers of a shard in order, with few reads of few bytes.
+// Reads the headers of a shard in order. Chooses the faster of two read sizes.
 //
 //   mr::detail::header_window window(source, pool);
 //   auto header = window.at(offset_bytes, 512);     // shorter only at the end of the shard; valid until the next call
@@ -79,7 +79,7 @@ class basic_header_window {
   std::size_t filled_ = 0;
   unsigned fills_ = 0;
   double distance_bytes_ = 4096;     // recent mean distance between two headers
-  double large_ns_per_byte_ = 0.1;   // initial guess: reads from the page cache
+  double large_ns_per_byte_ = 0.1;   // initial estimate, for a shard in the page cache
   double small_ns_ = 1000;
 };
 

@@ -3,9 +3,9 @@
 //   auto name = mr::detail::split_member_name("n01/0007.seg.PNG");   // .key "n01/0007", .field "seg.PNG", .kind sample
 //
 // The key is the folder and the basename up to its first dot. The field is the rest after the dot. Readers convert the
-// letters A-Z of a field to lower case. The field of "foo." is "". Names that do not belong to a sample have other
-// kinds, so that they can be counted. Unlike in the Python package webdataset, "dir/.hidden" is a dot file, not a
-// sample with the key "dir/".
+// letters A-Z of a field to lower case. The field of "foo." is "". A name that does not belong to a sample has a kind
+// other than `sample`. Readers count these names by kind. Unlike in the Python package webdataset, "dir/.hidden" is a
+// dot file, not a sample with the key "dir/".
 // Errors: none. Threads: pure functions; any thread.
 #pragma once
 

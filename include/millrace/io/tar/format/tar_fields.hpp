@@ -60,8 +60,8 @@ class tar_header_chain {
   /// Returns the description of damage that libarchive would not report, or "".
   std::string_view damage() const noexcept { return damage_; }
 
-  /// Returns whether a header declares a sparse payload, even a payload without holes. If the member's own header is
-  /// missing, returns true.
+  /// Returns whether a header declares the payload as sparse. A payload that is declared as sparse may still have no
+  /// holes. If the member's own header is missing, returns true.
   bool may_have_holes() const noexcept;
 
   /// Returns the member's name if all headers are valid and the member is a file. Otherwise returns nothing.

@@ -1,12 +1,12 @@
 // Writes the headers of one tar member. If the name or the size does not fit into the ustar header, a pax header
-// precedes it.
+// precedes the ustar header.
 //
 //   std::string out;
 //   mr::detail::append_tar_header(out, "n01/0001.jpg", size_bytes);    // 512 bytes, or more with a pax header
 //
 // The bytes depend only on name and size. The mode is 0644, the time is 0, and the owner is empty. Names are written
-// unchanged. A ustar header has space for a name of 100 bytes, and for a prefix (folders) of 155 bytes. Other names,
-// and sizes of 8 GiB or more, are written to a pax header.
+// unchanged. A ustar header has space for a name of 100 bytes, and for a prefix (folders) of 155 bytes. Names that do
+// not fit, and sizes of 8 GiB or more, are written to a pax header.
 // Errors: none. Threads: pure functions; any thread.
 // Format: POSIX.1-2017, pax utility, "ustar Interchange Format" and "pax Interchange Format".
 #pragma once

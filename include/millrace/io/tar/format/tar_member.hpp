@@ -17,7 +17,7 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 struct tar_member {
   std::string_view name{};          ///< valid until the next member
   std::uint64_t size_bytes = 0;     ///< size of the payload, including holes
-  std::uint64_t offset_bytes = 0;   ///< offset of the first header block in the uncompressed archive
+  std::uint64_t offset_bytes = 0;   ///< offset of the member's first header block in the uncompressed archive
   /// Offset of the payload in the uncompressed archive; meaningless if sparse.
   std::uint64_t payload_offset_bytes = 0;
   bool regular = false;   ///< true for a file; false for a link, a folder or a device

@@ -24,7 +24,7 @@ struct sample_declaration {
   std::string file{};
 };
 
-constexpr std::size_t index_samples_at = 96;   // byte offset in an index file, see index_head
+constexpr std::size_t index_samples_at = 96;   // byte offset of the number of samples in an index file (index_head)
 
 /// Returns up to `max_bytes` from the front of a file, or "" if it cannot be read.
 std::string front_of_file(const storage& at, const std::string& name, std::size_t max_bytes);

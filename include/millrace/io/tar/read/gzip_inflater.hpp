@@ -7,7 +7,6 @@
 //
 // zlib reads the headers, checks their CRC-16, and inflates the data. This class, not zlib, checks the CRC-32 and the
 // length of each member's data, because zlib's CRC-32 is slower.
-// Source: V. Gopal and others, "Fast CRC Computation for Generic Polynomials Using PCLMULQDQ Instruction", Intel 2009.
 // Only this file includes zlib.
 // Errors: std::bad_alloc. Damage is a result, not an error. Memory: 45 KiB. Threads: not thread-safe.
 #pragma once
@@ -46,8 +45,8 @@ class gzip_inflater {
   gzip_inflater& operator=(const gzip_inflater&) = delete;
   ~gzip_inflater() { ::inflateEnd(&state_); }
 
-  /// Starts the next member. Requires that the last member has ended, and that the next input byte is the first byte of
-  /// a header.
+  /// Starts the next member. Requires that the previous member has ended, and that the next input byte is the first
+  /// byte of a header.
   void begin_member();
 
   /// Inflates until `buffer` is full, the input is consumed, or the member ends. Removes the consumed bytes from the

@@ -3,7 +3,7 @@
 //   mr::detail::plain_tar tar(source, pool);
 //   while (tar.next() == mr::detail::plain_tar::result::member) use(tar.member());
 //
-// Reads ustar and GNU headers, including the long names and large sizes of ustar, GNU and pax. The result `odd` means
+// Reads ustar and GNU headers. Long names and large sizes may be stored as in ustar, GNU or pax. The result `odd` means
 // that a header is damaged, rare or ambiguous. Examples are a sparse member, a pax name that is not ASCII, and a header
 // without the ustar signature. If the result is `odd`, the caller reads the shard with tar_reader. Errors: the errors
 // of the source. Threads: not thread-safe.
@@ -55,7 +55,8 @@ class plain_tar {
   bool apply_pax(std::string_view records);
   bool apply_record(std::string_view key, std::string_view value);
 
-  /// Returns `end` if only zeros follow, as tar_reader requires. Otherwise returns `odd`.
+  /// Returns `end` if the rest of the file is a complete end marker and at most max_padding_bytes of zeros. Otherwise
+  /// returns `odd`.
   result end_of_shard(std::uint64_t marker_at);
 
   header_window window_;

@@ -54,7 +54,8 @@ class key_memory {
   std::uint64_t returned_ = 0;
 };
 
-/// Counts the samples with the key of an earlier sample. Posts a notice about the first such shard of a run.
+/// Adds `samples`, the number of samples with the key of an earlier sample, to `counts`. Posts a notice about the first
+/// such shard of a run.
 void report_returning_keys(event_counts& counts, std::uint64_t samples, std::string_view shard) noexcept;
 
 /// Another part of a sample whose members are not adjacent.
@@ -63,8 +64,8 @@ struct other_piece {
   std::string fields{};   ///< names of the fields, such as "'cls', 'json'"
 };
 
-/// Reads the headers of a shard, up to `max_bytes`. Searches for another part of the sample `key`, which does not begin
-/// at `own_offset_bytes`. Returns the first match. Returns nothing without a match, or if the shard is damaged.
+/// Searches the headers in the first `max_bytes` bytes of a shard for another part of the sample `key`. Skips the part
+/// that begins at `own_offset_bytes`. The search ends at damage. Returns the first match, or nothing.
 std::optional<other_piece> find_other_piece(std::unique_ptr<byte_source> source, std::string_view key,
                                             std::uint64_t own_offset_bytes, std::uint64_t max_bytes);
 

@@ -6,9 +6,9 @@
 //   shard.counters().samples;
 //
 // Consecutive members with the same key (member_name.hpp) form one sample. A key that occurs again later begins a new
-// sample, and is counted. Field names are converted to lower case (A-Z only). The reader skips and counts links,
-// folders, devices, dot files, names without a dot, and the __metadata__ folders. A selected field that occurs twice in
-// a sample is an error.
+// sample, and is counted. Field names are converted to lower case (A-Z only). The reader skips links, folders, devices,
+// dot files, names without a dot, and all members of folders such as __metadata__. Skipped members are counted. A
+// selected field that occurs twice in a sample is an error.
 // Errors: data_error, or the source's io_error, with the shard, the offset and the last good key. A repeated field or
 // an exceeded limit is the error of one sample: the next call returns the next sample. After any other error, every
 // later call throws the same error.
@@ -52,7 +52,8 @@ struct shard_reader_options {
   /// delivered.
   required_fields having{};
   shard_limits limits{};   ///< limits for the content of a shard
-  /// If true, a shard without an end marker (two blocks of 512 zeros) is an error. If false, the shard is complete.
+  /// If true, a shard without an end marker (two blocks of 512 zeros) is an error. If false, the shard counts as
+  /// complete, unless a sidecar file states more samples.
   bool strict = false;
 };
 
@@ -61,7 +62,7 @@ struct shard_counters {
   std::uint64_t samples = 0;            ///< complete samples, including lacking_samples
   std::uint64_t payload_bytes = 0;      ///< bytes read into records
   std::uint64_t unwanted_fields = 0;    ///< fields that are not in options.fields
-  std::uint64_t metadata_members = 0;   ///< members in a __folder__
+  std::uint64_t metadata_members = 0;   ///< members of folders such as __metadata__
   std::uint64_t dot_files = 0;
   std::uint64_t names_without_dot = 0;
   std::uint64_t not_regular = 0;           ///< links, folders, devices

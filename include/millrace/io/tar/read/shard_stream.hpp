@@ -17,8 +17,8 @@
 //
 // Some damage is not detected before the end of the stream, where the formats store checksums. A truncated gzip stream
 // first delivers all bytes before the truncation.
-// Memory: one buffer of `chunk_bytes` from the pool, which later streams reuse. gzip needs another buffer of 256 KiB.
-// The window of zstd needs at most 128 MiB. An xz file states the size of its window, at most 4 GiB.
+// Memory: one buffer of `chunk_bytes` from the pool. Later streams reuse the buffer. gzip needs another buffer of 256
+// KiB. The window of zstd needs at most 128 MiB. An xz file states the size of its window, at most 4 GiB.
 // Threads: not thread-safe.
 #pragma once
 
@@ -45,7 +45,8 @@ class shard_stream {
  public:
   static constexpr std::size_t chunk_bytes = std::size_t{512} << 10;
 
-  /// The properties of the content: the stage in messages, the permission to be empty, and the maximum expansion.
+  /// Properties of the content: the stage that messages name, whether the source may be empty, and the maximum
+  /// expansion.
   struct content {
     const char* stage = "tar";
     bool may_be_empty = false;
@@ -127,8 +128,8 @@ class shard_stream {
   /// Throws data_error if bytes other than zeros follow the last compressed member.
   void check_tail(std::uint64_t at);
   [[noreturn]] void fail_to_decompress();
-  /// Returns the error for a truncated stream. A flipped bit can look like a truncation. Therefore earlier bytes may
-  /// also be wrong.
+  /// Returns the error for a truncated stream. The cause may also be a flipped bit. In that case, bytes before the end
+  /// may be wrong, too.
   late_data_error cut_short(std::uint64_t at) const;
   late_data_error damage(const std::string& problem) const;
   error_location where(std::uint64_t offset_bytes) const;
@@ -148,7 +149,7 @@ class shard_stream {
   std::string_view method_name_;
   owner<gzip_inflater> gzip_;
   block_ref inflated_;
-  std::span<const std::byte> compressed_;   // the part of the buffer that is not inflated yet
+  std::span<const std::byte> compressed_;   // compressed bytes in block_ that are not inflated yet
   bool gzip_ended_ = false;
   std::uint64_t gzip_end_bytes_ = 0;   // the last gzip member ends at this offset of the source
   std::exception_ptr gzip_failure_;

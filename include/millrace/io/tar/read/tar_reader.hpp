@@ -6,16 +6,15 @@
 //
 // Formats: v7, ustar, GNU (long names, sparse, base-256 sizes), pax. Holes become zeros. Only zeros, at most 16 MiB,
 // may follow the end marker (two blocks of 512 zeros). Other data after the end marker is an error.
-// A shard whose end marker is missing or incomplete counts as complete if it ends between two members.
-// For such a shard, ended_without_marker() returns true. If options.strict is set, such a shard is an error. A
-// truncation inside a member is always an error.
-// Flipped bits in a payload of a plain shard are not detected. The checksums of a compressed shard detect flipped bits,
-// but possibly not before the end of the shard.
+// If all members are complete, a missing or incomplete end marker is not an error, and ended_without_marker() returns
+// true. If options.strict is set, a missing or incomplete end marker is an error. A truncation inside a member is
+// always an error. Flipped bits in a payload of a plain shard are not detected. The checksums of a compressed shard
+// detect flipped bits, but possibly not before the end of the shard.
 // Errors: data_error with the shard and the offset of the member's first header block. Offsets count uncompressed
 // bytes. late_data_error for a damaged compressed stream. Also the errors of the source. After an error, the reader is
 // unusable.
 // Threads: one thread at a time.
-// Names are the bytes of the header. However, if the locale of the process is neither "C" nor UTF-8, libarchive
+// Names are returned as they are stored. However, if the locale of the process is neither "C" nor UTF-8, libarchive
 // converts pax names to the character set of the locale.
 #pragma once
 
@@ -42,7 +41,7 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 struct tar_reader_options {
   std::uint64_t start_bytes = 0;   ///< offset of the first header block to read; must be 0 in a compressed shard
   bool strict = false;             ///< treats a shard without an end marker as an error
-  std::uint64_t max_expansion = shard_limits{}.max_expansion;   ///< limit for a compressed shard
+  std::uint64_t max_expansion = shard_limits{}.max_expansion;   ///< limit for decompression, see shard_limits
 };
 
 /// The members of one archive.
@@ -72,7 +71,7 @@ class tar_reader {
   std::string_view shard() const noexcept { return source_->name(); }
   /// Returns whether the shard is compressed.
   bool compressed() const noexcept { return stream_.compressed(); }
-  /// Returns the offset of the end marker, after next() has reached it.
+  /// Returns the offset of the end marker. Valid after next() has reached the end.
   std::uint64_t end_marker_at() const noexcept { return end_marker_at_; }
 
   /// Returns how many names (of members, links, users) libarchive could not convert to the locale's character set. The
@@ -98,7 +97,8 @@ class tar_reader {
   /// Reads a header with libarchive. Saves the bytes of the header, because libarchive does not report some kinds of
   /// damage.
   int read_header(std::uint64_t at, struct ::archive_entry*& entry);
-  /// Returns the bytes of the member's headers. After a failure, also returns the bytes after the headers.
+  /// Returns the bytes of the member's headers. If `result` is a failure, also returns all later bytes of the current
+  /// chunk.
   std::string_view header_bytes(int result);
   std::string_view rest_of_chunk() const noexcept;
   /// Returns whether the rest of the stream consists of zeros and is shorter than a block. These zeros are part of the
@@ -121,15 +121,15 @@ class tar_reader {
   void check_kind(std::string_view front);
 
   [[noreturn]] void fail(std::string_view problem, std::uint64_t offset_bytes);
-  /// Throws `failure`. If the compressed stream is damaged, throws the error of the stream instead. Throws
-  /// late_data_error if the end of the stream is too far away to check.
+  /// Throws `failure`. If the compressed stream is damaged, throws the error of the stream instead. If the stream does
+  /// not end within the next 64 MiB, throws `failure` as a late_data_error.
   [[noreturn]] void throw_damage(data_error failure);
   data_error damage(const std::string& problem, std::uint64_t offset_bytes,
                     std::string hint = "Copy, download or write the shard again") const;
 
   std::unique_ptr<byte_source> source_;
   std::uint64_t base_bytes_;   // offset in the shard at which the stream begins
-  bool has_start_member_;      // true if the stream begins with the member of tail_source
+  bool has_start_member_;      // true if source_ is a tail_source, which begins with an extra empty member
   bool strict_;
   shard_stream stream_;
   archive_reader handle_;
@@ -142,7 +142,7 @@ class tar_reader {
   std::optional<std::string> certain_name_;
   // libarchive currently reads chunk_. header_ contains the parts of the current headers that were in earlier chunks.
   std::span<const std::byte> chunk_;
-  std::span<std::byte> place_;   // destination of read(); libarchive receives the bytes there
+  std::span<std::byte> place_;   // destination of read(); a plain stream reads the payload directly into it
   std::uint64_t chunk_at_ = 0, header_at_ = 0;
   std::string header_;
   bool in_header_ = false;

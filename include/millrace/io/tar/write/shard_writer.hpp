@@ -9,9 +9,9 @@
 // gets its own shard. A shard appears under its name when it is complete and on the disk. The shard replaces any file
 // with the same name. Without close(), the last shard is discarded. The first call of write() removes temporary files
 // that a killed writer of the same pattern left (atomic_file.hpp).
-// Errors: setup_error for a pattern without exactly one %d, and for keys and fields that a reader would not return
-// unchanged. After a wrong key or field, the writer stays usable. io_error for a full disk and similar failures. After
-// an io_error, the writer is unusable.
+// Errors: setup_error if the pattern does not contain exactly one number (%d). setup_error if readers would return a
+// different key or field name. After a wrong key or field, the writer stays usable. io_error for a full disk and
+// similar failures. After an io_error, the writer is unusable.
 // Threads: one thread at a time.
 #pragma once
 

@@ -7,11 +7,12 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 MILLRACE_INLINE error_location planned_run::locate(std::uint64_t /*epoch*/, std::uint64_t /*at*/) const {
   throw setup_error("locate() needs a source with an index: this session streams its samples",
-                    "Use the shard and key of an error, or of an entry of the quarantine list");
+                    "Read the shard and the key in the error message or in the quarantine list");
 }
 
 MILLRACE_INLINE shuffle_statistics planned_run::shuffle_quality() const {
-  throw setup_error("shuffle_quality() needs one source with an index", "Use a source with an index, without mix()");
+  throw setup_error("shuffle_quality() requires a single source with an index",
+                    "Use a source with an index, without mix()");
 }
 
 }}}   // namespace millrace::detail

@@ -136,12 +136,13 @@ MILLRACE_RARE replayed_run::options replayed_run::checked(options o) {
   if (r.size == 0 || r.rank >= r.size)
     throw setup_error("the world is invalid: got " + r.describe(), "Number the ranks from 0 to size - 1");
   if (o.order.shards < r.size)
-    throw setup_error("without an index each rank reads its own shards: got " + std::to_string(o.order.shards) +
-                          (o.order.shards == 1 ? " shard for " : " shards for ") + std::to_string(r.size) +
-                          " ranks, expected at least one for each",
-                      "Provide more shards, run fewer ranks, or use shards() over plain tars, with an index. "
-                      "token_files() and from() of a range with random access also support any number of ranks, if "
-                      "no expand, filter, take, pack, bucket or later shuffle changes the number of rows");
+    throw setup_error(
+        "without an index each rank reads its own shards: got " + std::to_string(o.order.shards) +
+            (o.order.shards == 1 ? " shard for " : " shards for ") + std::to_string(r.size) +
+            " ranks, expected at least one for each",
+        "Provide more shards, run fewer ranks, or use shards() over plain tars, with an index. "
+        "token_files() and from() of a range with random access also support any number of ranks, but not "
+        "with expand, filter, take, pack, bucket, or a shuffle that is not directly after the source");
   if (r.size > 1 && o.epoch_batches == 0)
     throw setup_error("without an index, it is unknown how many samples each of the " + std::to_string(r.size) +
                           " ranks has in one pass",
@@ -155,7 +156,7 @@ MILLRACE_RARE replayed_run::options replayed_run::checked(options o) {
     throw setup_error("the " + std::to_string(lanes) + " lanes are not divisible by " + std::to_string(r.size) +
                           " ranks: session_options::lanes requests " + std::to_string(o.max_lanes) +
                           ", and the source has " + std::to_string(o.order.shards) + " shards",
-                      "Omit session_options::lanes, or choose a number of ranks that divides the lanes");
+                      "Omit session_options::lanes, or choose a number of ranks that divides the number of lanes");
   return o;
 }
 
@@ -208,9 +209,10 @@ MILLRACE_RARE position replayed_run::start_of_run() {
         "Use a source with an index, or start with epoch 0");
   if (!resumed) return now;
   if (o.grown && resumed->data_set != now.data_set)
-    throw setup_error("without an index a run finds its position by reading the same data set again, but the "
-                      "data set has changed",
-                      "Use an index with session_options::grown, or start a new run with another seed");
+    throw setup_error(
+        "the run cannot resume: without an index it must read the same data set again, but the "
+        "data set has changed",
+        "Restore the earlier data set, or start a new run with another seed; session_options::grown requires an index");
   position from = *resumed;
   check_same(from, now);
   from.version = now.version;
@@ -229,7 +231,7 @@ MILLRACE_RARE position replayed_run::start_of_run() {
   if (o.epoch_batches > 0 ? from.step >= end_step(o) : from.epoch >= o.epochs)
     throw setup_error("the run is over: its resume point is the end of epoch " + std::to_string(from.epoch) + " of " +
                           std::to_string(o.epochs),
-                      "Raise session_options::epochs, which counts from the first start");
+                      "Raise session_options::epochs, which includes the epochs before the resume point");
   return from;
 }
 

@@ -10,7 +10,7 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 MILLRACE_INLINE flow_simulation::flow_simulation(const pipeline_model& m) : m_(m) {
   if (m.io_threads == 0 || m.workers == 0 || m.host_slots == 0 || m.batch_samples == 0 || m.samples_per_read == 0)
-    throw setup_error("a simulated run needs threads, workers, slots, samples and reads",
+    throw setup_error("io_threads, workers, host_slots, batch_samples or samples_per_read of a simulated run is 0",
                       "Set each of them to at least 1");
   for (std::size_t i = m.workers; i-- > 0;) idle_workers_.push_back(i);
   for (std::size_t i = m.io_threads; i-- > 0;) idle_readers_.push_back(i);
@@ -245,7 +245,7 @@ MILLRACE_INLINE void check_change(const what_if_change& c) {
   const auto refuse = [](const char* what, double got, const char* expected) {
     throw setup_error("what_if_change::" + std::string(what) + " is out of range: got " + std::to_string(got) +
                           ", expected " + expected,
-                      "Set 1 for no change");
+                      "Correct the value, or omit it for no change");
   };
   const auto is_factor = [](double x) { return x > 0 && is_finite(x); };
   if (!is_factor(c.storage_speed)) refuse("storage_speed", c.storage_speed, "a number above 0");

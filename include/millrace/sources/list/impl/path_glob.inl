@@ -119,7 +119,7 @@ class folder_walk {
   [[noreturn]] MILLRACE_RARE static void fail(const std::string& folder) {
     const int reason = errno;
     throw io_error("the folder '" + printable(folder) + "' cannot be read: " + reason_of(reason),
-                   "Check that it exists, and its permissions");
+                   "Check that the folder exists, and that its permissions allow reading");
   }
 
   const bool with_hidden_;

@@ -91,7 +91,7 @@ MILLRACE_RARE std::vector<std::string> files_of_folder(const std::string& folder
   if (!rule.recursive) return shards_in(folder, rule);
   std::vector<std::string> paths = files_below(folder, rule);
   if (paths.empty())
-    throw setup_error("the folder '" + printable(folder) + "' has no files, including its subfolders", rule.hint);
+    throw setup_error("the folder '" + printable(folder) + "' and its subfolders contain no files", rule.hint);
   return paths;
 }
 

@@ -32,7 +32,7 @@ MILLRACE_INLINE std::optional<std::string> small_file(const storage& at, const s
 MILLRACE_INLINE std::optional<std::string> json_file(const storage& at, const std::string& path) {
   constexpr std::uint64_t max_bytes = 64 << 20;
   if (const std::uint64_t size_bytes = find_stamp(at, path).value_or(file_stamp()).size_bytes; size_bytes > max_bytes)
-    throw data_error("the file is too large: got " + std::to_string(size_bytes) + " bytes, expected at most " +
+    throw data_error("the JSON file is too large: got " + std::to_string(size_bytes) + " bytes, expected at most " +
                          std::to_string(max_bytes),
                      "Remove the file, or write the index again",
                      {.stage = "index", .shard = path, .key = {}, .offset_bytes = 0});

@@ -27,8 +27,8 @@ MILLRACE_INLINE entry_points add_entry_points(const std::vector<std::string>& sh
       shards, {.files = files, .threads = o.threads.value_or(0), .notices = &notices, .entries = make});
   if (all.counts.not_stored > 0)
     throw io_error(std::to_string(all.counts.not_stored) + " of " + std::to_string(shards.size()) +
-                       " indexes cannot be saved: the first error is " + all.store_failure,
-                   "Check the folder of the indexes, or set another one");
+                       " indexes cannot be saved; the first error: " + all.store_failure,
+                   "Check the folder of the indexes, or set entry_points_options::index_folder to another folder");
   entry_points total{.processed = all.counts.entries_built, .damaged_samples = all.counts.entries_unreadable};
   for (const auto& index : all.indexes) total += entry_points_in(*index);
   return total;

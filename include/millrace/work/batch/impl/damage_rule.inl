@@ -33,9 +33,10 @@ MILLRACE_RARE void damage_rule::add_early(std::uint64_t& count, const std::excep
           e.hint(), e.where());
   } catch (const error& e) {
     if (++count > in_a_row)
-      throw data_error("the first " + std::to_string(count) +
-                           " samples are damaged, more than damage_options::in_a_row; the last: " + e.message(),
-                       "Inspect the data, or raise damage_options::in_a_row", e.where());
+      throw data_error(
+          "the first " + std::to_string(count) +
+              " samples are damaged, more than damage_options::in_a_row allows; the last error: " + e.message(),
+          "Inspect the data, or raise damage_options::in_a_row", e.where());
   }
 }
 

@@ -232,7 +232,7 @@ TEST_CASE("keys of a role that a profile assumes") {
   CHECK(has(failure(world, "wrong"), "the credential_source of the profile \"wrong\" is wrong: got Sun"));
   CHECK(has(failure(world, "device"), "mfa_serial"));
   CHECK(has(failure(world, "lost"),
-            "assumes a role, but its source keys are missing: expected keys from the profile \"nobody\""));
+            "assumes a role, but the keys for this request are missing: expected keys from the profile \"nobody\""));
   CHECK(has(failure(world, "indirect"), "the profile \"sso\" has no keys. It has sso_session"));
   world.answers["POST https://sts.amazonaws.com/"] = {
       .status = 403,

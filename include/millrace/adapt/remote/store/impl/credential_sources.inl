@@ -62,7 +62,7 @@ MILLRACE_INLINE std::optional<provided_keys> credential_sources::from_container(
   if (relative.empty() && !may_receive_token(url))
     throw setup_error("AWS_CONTAINER_CREDENTIALS_FULL_URI is wrong: got " + printable(url) +
                           ", expected an https address, this machine, or the link-local address of ECS or EKS",
-                      "Correct the variable: others on the network could read the keys", {.stage = "remote"});
+                      "Correct the variable: at this address, others could read the keys", {.stage = "remote"});
   small_request request{.url = url, .seconds = 5};
   std::string token = env_.variable("AWS_CONTAINER_AUTHORIZATION_TOKEN");
   if (const std::string file = env_.variable("AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE"); !file.empty())
@@ -179,8 +179,8 @@ MILLRACE_INLINE provided_keys credential_sources::from_json(const std::string& b
       }
     });
   } catch (const data_error&) {
-    throw io_error(who + " returned no keys: its answer is not valid JSON", "Check the role of this machine",
-                   {.stage = "remote"});
+    throw io_error(who + " returned no keys: its answer is not valid JSON",
+                   "Check the role (IAM) that is attached to this machine", {.stage = "remote"});
   }
   return keys_of_response(std::move(result), expiration);
 }
@@ -192,7 +192,8 @@ MILLRACE_INLINE std::optional<provided_keys> credential_sources::from_profile(co
   const std::string role = value("role_arn"), source = value("source_profile"),
                     credential_source = value("credential_source");
   if (depth > max_depth)
-    throw setup_error("the profiles form a cycle: " + origin + " is the sixth profile in a chain of source_profile",
+    throw setup_error("the profiles form a cycle or a long chain: " + origin +
+                          " is reached after 6 source_profile settings, expected at most 5",
                       "Correct source_profile in " + printable(config_path_), {.stage = "remote"});
   if (!role.empty() && (!source.empty() || !credential_source.empty())) {
     if (!value("mfa_serial").empty())
@@ -202,7 +203,7 @@ MILLRACE_INLINE std::optional<provided_keys> credential_sources::from_profile(co
                       : source == profile        ? static_keys(profile, origin)
                                                  : from_profile(source, depth + 1);
     if (!keys)
-      throw setup_error(origin + " assumes a role, but its source keys are missing: expected keys from " +
+      throw setup_error(origin + " assumes a role, but the keys for this request are missing: expected keys from " +
                             printable(credential_source.empty() ? "the profile \"" + source + '"' : credential_source),
                         "Correct source_profile or credential_source", {.stage = "remote"});
     return sts().assume(

@@ -97,7 +97,7 @@ MILLRACE_INLINE google_key_file::members google_key_file::members_of(const std::
       for (const auto& m : of_object) all[m.key] = m.number ? std::to_string(*m.number) : m.text;
     });
   } catch (const data_error&) {
-    throw io_error(who + " is not valid JSON", "Create it again with `gcloud auth application-default login`",
+    throw io_error(who + " is not valid JSON", "Create the key file again with `gcloud auth application-default login`",
                    {.stage = "remote"});
   }
   return all;
@@ -113,7 +113,7 @@ MILLRACE_INLINE provided_keys google_key_file::of_service_account(const members&
   if (to.empty()) to = "https://oauth2.googleapis.com/token";
   const std::string host(url_parts(to).host.substr(0, url_parts(to).host.find(':')));
   if (url_parts(to).scheme != "https" && host != "127.0.0.1" && host != "localhost")
-    throw setup_error("the token_uri of " + printable(path) + " is wrong: expected https://",
+    throw setup_error("the token_uri of " + printable(path) + " is wrong: expected a URL that begins with https://",
                       "Download the key file again", {.stage = "remote"});
   const std::int64_t now = env_.now_seconds();
   std::string claims = "{\"iss\":";
@@ -190,7 +190,7 @@ MILLRACE_INLINE std::string gs_access::endpoint() const {
 MILLRACE_INLINE provided_keys gs_access::of_token(std::string token, std::int64_t expires_seconds, const char* origin) {
   if (token.empty() || token.find_first_of(" \r\n") != std::string::npos)
     throw setup_error(std::string(origin) + " has an invalid bearer token: expected one word",
-                      "Remove its spaces and line breaks", {.stage = "remote"});
+                      "Pass the token without spaces and line breaks", {.stage = "remote"});
   return {.keys = {.session_token = std::move(token), .expires_seconds = expires_seconds}, .origin = origin};
 }
 
@@ -248,7 +248,7 @@ MILLRACE_INLINE std::optional<provided_keys> gs_access::from_instance() const {
     token.clear();
   }
   if (token.empty() || lasts == 0 || lasts > 1'000'000)
-    throw io_error(std::string(who) + " returned no token: its answer cannot be parsed",
+    throw io_error(std::string(who) + " returned an answer without a valid access token",
                    "Check the service account of this instance", {.stage = "remote"});
   return of_token(std::move(token), env_.now_seconds() + static_cast<std::int64_t>(lasts), who);
 }

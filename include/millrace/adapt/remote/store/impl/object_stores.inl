@@ -135,11 +135,12 @@ MILLRACE_INLINE std::vector<std::string> list_objects(object_access& access, con
     }
     if (page.is_last) break;
     if (page.next == from || names.size() > max_names || pages == max_pages)
-      throw data_error(
-          page.next == from ? "the listing of a bucket does not end: the server returned the same continuation token "
-                              "again"
-                            : "the listing of a bucket is too long: expected at most 10,000,000 names on 100,000 pages",
-          "Use a longer prefix, or name the shards with braces", {.stage = "remote", .shard = question.name});
+      throw data_error(page.next == from
+                           ? "the listing of a bucket does not end: the server returned the same continuation token "
+                             "again"
+                           : "the listing of a bucket is too long: expected at most 10,000,000 names on 100,000 pages",
+                       "Use a longer prefix, or name the shards with a brace pattern, such as {0000..0099}",
+                       {.stage = "remote", .shard = question.name});
     from = std::move(page.next);
   }
   std::sort(names.begin(), names.end());

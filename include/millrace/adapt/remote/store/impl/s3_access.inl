@@ -16,14 +16,15 @@ MILLRACE_INLINE std::string checked_endpoint(std::string endpoint, const char* o
     throw setup_error(
         "the endpoint is wrong: got " +
             (parts.host.find('@') != std::string_view::npos ? "a URL with a password" : printable(endpoint)) +
-            ", expected http:// or https://, a host and an optional port",
+            ", expected http:// or https://, followed by a host and an optional port",
         std::string("Correct ") + option, {.stage = "remote"});
   return endpoint;
 }
 
 MILLRACE_INLINE provided_keys keys_of_user(const s3_credentials& credentials, const char* option) {
   if (credentials.access_key_id.empty() || credentials.secret_access_key.empty())
-    throw setup_error(std::string(option) + " returned no keys", "Return a key id and its secret", {.stage = "remote"});
+    throw setup_error(std::string(option) + " returned no keys: the key id or its secret is empty",
+                      "Return a key id and its secret", {.stage = "remote"});
   provided_keys provided{.keys = {.access_key_id = credentials.access_key_id,
                                   .secret_access_key = credentials.secret_access_key,
                                   .session_token = credentials.session_token},
@@ -129,7 +130,7 @@ MILLRACE_INLINE provided_keys s3_access::find_keys() {
   credential_sources sources(env_, {.profile = options_.profile, .region = settled().region});
   if (auto provided = sources.find()) return *provided;
   if (const std::string blank = sources.empty_file(); !blank.empty())
-    throw setup_error("the profile file " + printable(blank) + " is empty", "Write the keys into it",
+    throw setup_error("the profile file " + printable(blank) + " is empty", "Write the access keys into the file",
                       {.stage = "remote"});
   const bool has_unsupported_source = !sources.unsupported_source().empty();
   throw no_keys_error(

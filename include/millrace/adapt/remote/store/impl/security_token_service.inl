@@ -14,7 +14,7 @@ MILLRACE_INLINE provided_keys keys_of_response(provided_keys provided, const std
   const bool is_complete = !provided.keys.access_key_id.empty() && !provided.keys.secret_access_key.empty();
   const auto expires = utc_seconds(expiration);
   if (!is_complete || (!expires && !expiration.empty()))
-    throw io_error(provided.origin + " returned no keys: its answer lacks " +
+    throw io_error(provided.origin + " returned incomplete keys: its answer lacks " +
                        (is_complete ? "a time at which the keys expire" : "a key id or its secret"),
                    "Check the role of this machine", {.stage = "remote"});
   if (expires) provided.keys.expires_seconds = *expires;

@@ -115,7 +115,7 @@ MILLRACE_INLINE provided_keys request_addresses::keys_of_web(header_list headers
     if (name.empty() || (name + value).find_first_of("\r\n") != std::string::npos)
       throw setup_error("remote_options::current_headers returned an invalid header: its name is empty, or it contains "
                         "a line break",
-                        "Return a name that is not empty, and no line breaks", {.stage = "remote"});
+                        "Return headers with a name and without line breaks", {.stage = "remote"});
   return {.keys = {.headers = std::move(headers)}, .origin = "remote_options::current_headers"};
 }
 

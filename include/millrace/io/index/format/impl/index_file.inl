@@ -126,7 +126,8 @@ MILLRACE_RARE shard_identity identify_shard(const std::string& path, const stora
   if (!at.is_local()) {
     const auto stamp = find_stamp(at, path);
     if (!stamp)
-      throw io_error("the storage does not contain this file", "Correct its name", {.stage = "index", .shard = path});
+      throw io_error("the storage does not contain this file", "Correct the file name",
+                     {.stage = "index", .shard = path});
     return {.size_bytes = stamp->size_bytes, .modified_ns = stamp->changed};
   }
   struct ::stat status{};

@@ -59,7 +59,7 @@ MILLRACE_INLINE std::uint32_t shard_index_builder::block_of(std::uint64_t offset
 }
 
 MILLRACE_RARE void shard_index_builder::too_large() {
-  throw setup_error("the shard is larger than an index can describe (2 TiB, 2^32 - 2 members, 4 GiB of names)",
+  throw setup_error("the shard exceeds a limit of the index: at most 2 TiB, 2^32 - 2 members and 4 GiB of names",
                     "Write smaller shards");
 }
 

@@ -91,7 +91,7 @@ MILLRACE_INLINE record indexed_reader::read_one(std::uint32_t number) {
 MILLRACE_RARE void indexed_reader::throw_damage() {
   shard_reader reader = reader_of({.number = index_->samples(), .offset_bytes = index_->facts().resume_offset_bytes});
   while (reader.next()) {}
-  throw data_error("the shard was damaged when its index was built, but is intact now: " + printable(index_->damage()),
+  throw data_error("the shard is intact now, but its index records damage: " + printable(index_->damage()),
                    "Remove its index, and start again", where({}, index_->facts().damage_offset_bytes));
 }
 
@@ -327,8 +327,8 @@ MILLRACE_INLINE void indexed_reader::read_alone(std::size_t position, std::uint3
     if (index_->state() == shard_index::shard_state::damaged) alone.end_bytes = index_->facts().damage_offset_bytes;
     auto sample = reader_of(alone).next();
     if (!sample || sample->key() != index_->sample(number).key)
-      throw data_error("the shard has a different sample here than when its index was built",
-                       "Shards must not change while they are read: remove the index, and start again",
+      throw data_error("the shard has changed since its index was built: it has a different sample at this offset",
+                       "Remove the index and start the run again; do not change shards during a run",
                        where(index_->sample(number).key, index_->sample(number).offset_bytes));
     std::size_t field = 0;
     std::uint64_t checksums = 0;

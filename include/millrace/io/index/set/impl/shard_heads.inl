@@ -129,7 +129,8 @@ MILLRACE_RARE set_index build_set_index(const std::vector<std::string>& shards, 
         throw data_error("the shard does not match its index: got " +
                              (now ? std::to_string(now->size_bytes) + " bytes" : std::string("no shard")) +
                              ", expected " + std::to_string(built.heads[i].shard.size_bytes) + " bytes",
-                         "Remove the index next to it, or write it again", {.stage = "index", .shard = shards[i]});
+                         "Remove the index next to the shard, or write the index again",
+                         {.stage = "index", .shard = shards[i]});
       versions[i] = now->version;
     });
   const std::size_t folder = name_list(shards).common_folder().size();

@@ -16,12 +16,12 @@ MILLRACE_INLINE required_fields::required_fields(std::vector<std::string> entrie
   constexpr std::size_t max_entries = 64;
   if (entries_.size() > max_entries)
     throw setup_error(".having has too many entries: got " + std::to_string(entries_.size()) + ", expected at most 64",
-                      "Use .where, or write shards of complete samples");
+                      "Select samples with .where, or write shards in which every sample has all fields");
   for (const std::string& names : entries_) {
     if (std::any_of(names.begin(), names.end(), [](char c) { return c >= 'A' && c <= 'Z'; }))
       throw setup_error(".having names the field '" + printable(names) +
                             "' with upper-case letters, but field names "
-                            "have none",
+                            "are converted to lower case",
                         "Write it in lower case; it also matches names in upper case");
     if (names.empty() || names.front() == ';' || names.back() == ';' || names.find(";;") != std::string::npos)
       throw setup_error(".having has an empty name: got '" + printable(names) + "'",
@@ -68,8 +68,9 @@ MILLRACE_INLINE bool selected_fields::contains(std::string_view field) const noe
 
 MILLRACE_RARE void selected_fields::add(std::string_view names) {
   if (std::any_of(names.begin(), names.end(), [](char c) { return c >= 'A' && c <= 'Z'; }))
-    throw setup_error("the field '" + printable(names) + "' has upper-case letters, but field names have none",
-                      "Write it in lower case; it also matches names in upper case");
+    throw setup_error(
+        "the field '" + printable(names) + "' has upper-case letters, but field names are converted to lower case",
+        "Write it in lower case; it also matches names in upper case");
   for (std::size_t at = 0; at <= names.size();) {
     const std::size_t end = std::min(names.find(';', at), names.size());
     names_.emplace_back(names.substr(at, end - at));

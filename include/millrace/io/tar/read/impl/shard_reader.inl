@@ -203,7 +203,8 @@ MILLRACE_INLINE void shard_reader::read_field(std::string_view name) {
 MILLRACE_RARE void shard_reader::check_limits() const {
   const auto refuse = [this](const std::string& problem, std::uint64_t limit, const char* option) {
     throw data_error(problem + ", expected at most " + std::to_string(limit),
-                     std::string("Raise ") + option + " if that value is correct; otherwise the shard is damaged",
+                     std::string("Raise ") + option +
+                         " if your samples are intended to exceed this limit. Otherwise, the shard is damaged",
                      where());
   };
   const auto sample = [this] { return "the sample '" + printable(builder_.key()) + "' "; };

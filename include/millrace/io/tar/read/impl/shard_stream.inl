@@ -160,7 +160,8 @@ MILLRACE_RARE void shard_stream::open_decompressor(const compression& method) {
     throw setup_error("this build of libarchive cannot read " + std::string(method.name) +
                           " without an external "
                           "program",
-                      "Use a libarchive with support for it, or decompress the shards", where(error_location::unknown));
+                      "Use a libarchive that includes this decompressor, or decompress the shards",
+                      where(error_location::unknown));
   ::archive_read_support_format_raw(handle);
   ::archive_read_support_format_empty(handle);
   ::archive_read_set_read_callback(handle, &shard_stream::read_compressed);

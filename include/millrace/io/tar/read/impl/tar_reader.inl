@@ -34,7 +34,8 @@ MILLRACE_INLINE std::optional<tar_member> tar_reader::next() {
   else skip_payload();
   // libarchive does not report a sparse member with a truncated payload, or with a map of holes that does not fit.
   if (stream_offset() % tar_block_bytes != 0)
-    throw_damage(damage("has a payload that ends inside a block", member_.offset_bytes));
+    throw_damage(damage("has a payload that ends inside a block: expected padding up to a multiple of 512 bytes",
+                        member_.offset_bytes));
   const std::uint64_t offset_bytes = stream_offset();
   struct ::archive_entry* entry = nullptr;
   const int result = read_header(offset_bytes - base_bytes_, entry);
@@ -58,7 +59,7 @@ MILLRACE_INLINE std::optional<tar_member> tar_reader::next() {
 MILLRACE_RARE void tar_reader::check_kind(std::string_view front) {
   if (stream_failure_) return;
   if (const auto other = foreign_to_shards(front))
-    throw_damage(damage("is not a tar archive: " + std::string(stream_.compressed() ? "decompressed, " : "") +
+    throw_damage(damage("is not a tar archive: " + std::string(stream_.compressed() ? "after decompression, " : "") +
                             "it looks like " + other->name,
                         0, other->advice));
 }
@@ -110,7 +111,7 @@ MILLRACE_INLINE void tar_reader::read(std::span<std::byte> buffer) {
   }
   if (filled < buffer.size() && !member_has_holes_)
     throw_damage(damage("has a payload of the wrong size: got " + std::to_string(filled) + " bytes, expected " +
-                            std::to_string(buffer.size()) + " according to its header",
+                            std::to_string(buffer.size()) + " according to the tar header",
                         member_.offset_bytes));
   std::memset(buffer.data() + filled, 0, buffer.size() - filled);
 }
@@ -197,12 +198,13 @@ MILLRACE_RARE void tar_reader::check_end(std::uint64_t marker_at) {
       throw_damage(damage("has an extended header here, but no member after it", end_marker_at_));
     if (stream_.zeros_from_bytes() > marker_at)
       throw_damage(
-          damage("has data after an end marker: expected zeros up to its end", end_marker_at_,
+          damage("has data after an end marker: expected zeros up to the end of the shard", end_marker_at_,
                  "If archives were concatenated, store them as separate shards; otherwise the shard is damaged: "
                  "copy, download or write it again"));
     if (stream_.end_bytes() > marker_at + end_marker_bytes + max_padding_bytes)
-      throw_damage(damage("has more than 16 MiB of zeros after the end marker, as after an incomplete copy or download",
-                          end_marker_at_));
+      throw_damage(
+          damage("has more than 16 MiB of zeros after the end marker: an incomplete copy or download may be the cause",
+                 end_marker_at_));
   } while (!stream_.next_chunk().empty());
   ended_without_marker_ = stream_.end_bytes() < marker_at + end_marker_bytes;
   if (ended_without_marker_ && strict_)

@@ -134,7 +134,7 @@ MILLRACE_INLINE void basic_shard_writer<Files>::sort_fields(std::string_view key
     throw setup_error("the field '" + printable(field) + "' of the key '" + printable(key) + "' " + problem,
                       "Use another name: readers cannot return this field");
   };
-  if (fields.empty()) throw setup_error("the key '" + printable(key) + "' has no fields", "Write at least one");
+  if (fields.empty()) throw setup_error("the key '" + printable(key) + "' has no fields", "Write at least one field");
   sorted_.assign(fields.begin(), fields.end());
   std::sort(sorted_.begin(), sorted_.end(), [](const auto& a, const auto& b) { return a.name < b.name; });
   for (std::size_t i = 0; i < sorted_.size(); ++i) {
@@ -178,8 +178,8 @@ MILLRACE_INLINE void basic_shard_writer<Files>::parse_pattern() {
 
 template <class Files>
 MILLRACE_INLINE void basic_shard_writer<Files>::refuse_pattern() const {
-  throw setup_error("the pattern '" + printable(options_.pattern) + "' does not contain exactly one number",
-                    "Write the number as %d or %06d, and a percent sign as %%");
+  throw setup_error("the pattern '" + printable(options_.pattern) + "' does not contain exactly one number placeholder",
+                    "Write the placeholder as %d or %06d, and a percent sign as %%");
 }
 
 #ifdef MILLRACE_COMPILED
