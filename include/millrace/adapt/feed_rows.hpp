@@ -104,7 +104,7 @@ void feed_rows(Flow flow, const feed_rows_options& options = {}) {
     const session_options run = detail::run_of_feeder(options.session);
     detail::notice_outlet notices(run.notice);
     const std::size_t workers = std::max(1U, run.threads.value_or(usable_cores()));
-    detail::flow_rows<Flow> rows(std::move(flow), run, workers, notices);
+    detail::flow_row_maker<Flow> rows(std::move(flow), run, workers, notices);
     detail::serve_rows(rows, options, workers, notices);
   } else {
     detail::throw_not_alone("a flow of another kind");

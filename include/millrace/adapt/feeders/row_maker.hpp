@@ -1,6 +1,6 @@
 // Computes single rows of a flow, in any order and without a session, for a feeder.
 //
-//   mr::detail::flow_rows<decltype(flow)> rows(std::move(flow), options, workers, notices);
+//   mr::detail::flow_row_maker<decltype(flow)> rows(std::move(flow), options, workers, notices);
 //   const auto samples = rows.samples_of({.epoch = 3, .first = 640, .count = 64, .step = 8});
 //   rows.compute(samples, worker, body);                 // appends the rows to a body (row_protocol.hpp)
 //
@@ -93,7 +93,7 @@ constexpr std::size_t cursor_limit(std::uint64_t positions) noexcept {
 
 /// Computes the rows of a flow.
 template <class Flow>
-class flow_rows final : public row_maker {
+class flow_row_maker final : public row_maker {
   using source = typename Flow::source_type;
   using input = typename source::item;
   using planned = typename planned_run_of<source>::type;
@@ -107,8 +107,8 @@ class flow_rows final : public row_maker {
 
  public:
   /// `options` is a result of checked().
-  flow_rows(Flow flow, const session_options& options, std::size_t workers, notice_outlet& notices)
-      : flow_rows(std::move(flow), facts_of(flow), options, workers, notices) {}
+  flow_row_maker(Flow flow, const session_options& options, std::size_t workers, notice_outlet& notices)
+      : flow_row_maker(std::move(flow), facts_of(flow), options, workers, notices) {}
 
   const row_run& run() const noexcept override { return run_; }
 
@@ -161,7 +161,8 @@ class flow_rows final : public row_maker {
     cursor at;
   };
 
-  flow_rows(Flow&& flow, flow_facts facts, const session_options& options, std::size_t workers, notice_outlet& notices)
+  flow_row_maker(Flow&& flow, flow_facts facts, const session_options& options, std::size_t workers,
+                 notice_outlet& notices)
       : source_(std::move(flow.source)),
         planned_(plan(facts, options, notices)),
         maps_(maps_before_batch<input, input>(flow.seed, stage_list<>{}, skip_planned_stages(std::move(flow.stages)))),
