@@ -170,7 +170,7 @@ struct render_counts {
   std::uint64_t smaller = 0, by_entries = 0, by_restarts = 0, entries_refused = 0;
   std::uint64_t bytes = 0, pixels = 0;   ///< bytes of the files; pixels of the stored images
   std::uint64_t shared = 0;              ///< images rendered from the planes of another image
-  jpeg_counts libjpeg{};                 ///< counts of the images that libjpeg decoded
+  libjpeg_counts libjpeg{};              ///< counts of the images that libjpeg decoded
 
   /// Adds a rendered image.
   void add(const picture_job& job, const built_in_result& result) noexcept {
@@ -212,7 +212,7 @@ class picture_renderer {
 
   void render(std::span<const picture_job> jobs, scratch& s) {
     outcomes_.assign(jobs.size(), {});
-    const jpeg_counts before = libjpeg_.counts();
+    const libjpeg_counts before = libjpeg_.counts();
     decode_by_built_in(jobs, s);
     for (std::size_t i = 0; i < jobs.size(); ++i)
       if (outcomes_[i].refusal != jpeg_refusal::none) decode_by_libjpeg(jobs[i], outcomes_[i].refusal, s);
@@ -224,8 +224,8 @@ class picture_renderer {
     built_in_progressive_ += sums.built_in_progressive;
   }
 
-  jpeg_counts counts() const noexcept {
-    jpeg_counts all = libjpeg_.counts();
+  libjpeg_counts counts() const noexcept {
+    libjpeg_counts all = libjpeg_.counts();
     all.pictures += built_in_pictures_;
     all.progressive += built_in_progressive_;
     return all;
@@ -358,7 +358,7 @@ class picture_renderer {
 };
 
 /// Returns the event counts of the images rendered with this scratch so far.
-inline jpeg_counts jpeg_counts_of(scratch& s) { return s.get<picture_renderer>().counts(); }
+inline libjpeg_counts jpeg_counts_of(scratch& s) { return s.get<picture_renderer>().counts(); }
 
 /// Renders JPEG jobs (one per image) with the picture_renderer in `s`, the worker's working memory.
 inline void render_jpegs(std::span<const picture_job> jobs, scratch& s) { s.get<picture_renderer>().render(jobs, s); }

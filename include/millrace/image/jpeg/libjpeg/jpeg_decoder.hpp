@@ -71,7 +71,7 @@ class jpeg_decoder : private jpeg_input {
   using jpeg_input::abandon;
 
   /// Returns the event counts since the decoder was constructed.
-  const jpeg_counts& counts() const noexcept { return counts_; }
+  const libjpeg_counts& counts() const noexcept { return counts_; }
 
  private:
   /// Returns whether libjpeg produces the same pixels for a region of this image as for the full image. The pixels

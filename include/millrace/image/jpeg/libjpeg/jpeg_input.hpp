@@ -41,14 +41,14 @@ struct jpeg_limits {
 };
 
 /// The event counts of a decoder since its construction.
-struct jpeg_counts {
+struct libjpeg_counts {
   std::uint64_t pictures = 0;      ///< decoded images
   std::uint64_t progressive = 0;   ///< progressive images
   std::uint64_t damaged = 0;       ///< images accepted in spite of damage
   std::uint64_t warnings = 0;      ///< warnings of libjpeg of any kind
 
   /// Returns the counts since `before`.
-  jpeg_counts operator-(const jpeg_counts& before) const noexcept {
+  libjpeg_counts operator-(const libjpeg_counts& before) const noexcept {
     return {pictures - before.pictures, progressive - before.progressive, damaged - before.damaged,
             warnings - before.warnings};
   }
@@ -101,7 +101,7 @@ class jpeg_input {
   bool damaged_ = false;
   bool begins_with_marker_ = false;   // if false, the first segment is lost, and Pillow refuses the file
   bool reads_end_ = false;            // all pixels are decoded, so a missing end of the image is only a warning
-  jpeg_counts counts_;
+  libjpeg_counts counts_;
 
  private:
   enum : int { no_code = 0, too_many_scans = -1 };
