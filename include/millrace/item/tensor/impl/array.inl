@@ -151,8 +151,8 @@ MILLRACE_INLINE void check_elements(const bytes& field, const npy_header& header
 }
 
 /// Returns the number of elements, whose size fits into 64 bits.
-MILLRACE_INLINE std::size_t count_of(const bytes& field, const std::vector<std::size_t>& shape,
-                                     std::size_t element_bytes) {
+MILLRACE_INLINE std::size_t array_element_count(const bytes& field, const std::vector<std::size_t>& shape,
+                                                std::size_t element_bytes) {
   // With an extent of zero the array is empty, even if the other extents are large.
   std::size_t count = std::find(shape.begin(), shape.end(), 0U) != shape.end() ? 0 : 1;
   for (const std::size_t extent : shape) {
@@ -167,7 +167,7 @@ MILLRACE_INLINE array_layout layout_of(const bytes& field, const npy_element& el
   if (!field.text().starts_with("\x93NUMPY")) return raw_layout(field, element);
   auto [header, elements_at] = read_npy_header(field);
   check_elements(field, header, element);
-  const std::size_t count = count_of(field, header.shape, element.size_bytes);
+  const std::size_t count = array_element_count(field, header.shape, element.size_bytes);
   const std::span<const std::byte> payload = std::span<const std::byte>(field).subspan(elements_at);
   if (count * element.size_bytes != payload.size())
     throw_no_array(field,
