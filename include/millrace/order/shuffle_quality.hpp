@@ -37,9 +37,9 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 // exact_order must outlive the forecast.
 
 /// Counts the rows of each shard in a batch.
-class shard_counter {
+class shuffle_shard_counts {
  public:
-  explicit shard_counter(std::size_t shards);
+  explicit shuffle_shard_counts(std::size_t shards);
 
   void add(std::uint64_t shard);
   std::size_t rows() const noexcept { return all_; }
@@ -146,7 +146,7 @@ class shuffle_quality {
 
   const exact_order* plan_;
   world world_;
-  shard_counter counter_;
+  shuffle_shard_counts counter_;
   std::unordered_map<std::uint64_t, std::uint64_t> first_of_pair_;   // for each pair, the ordinal of its first sample
   std::uint64_t epoch_ = ~std::uint64_t{0}, pass_ = 0, batch_begin_ = 0;
   bool batch_is_watched_ = false;

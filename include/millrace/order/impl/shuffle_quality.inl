@@ -11,20 +11,20 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-MILLRACE_INLINE shard_counter::shard_counter(std::size_t shards) : rows_(shards, 0) {}
+MILLRACE_INLINE shuffle_shard_counts::shuffle_shard_counts(std::size_t shards) : rows_(shards, 0) {}
 
-MILLRACE_INLINE void shard_counter::add(std::uint64_t shard) {
+MILLRACE_INLINE void shuffle_shard_counts::add(std::uint64_t shard) {
   std::uint32_t& rows = rows_[shard];
   if (rows++ == 0) counted_shards_.push_back(shard);
   most_ = std::max(most_, rows);
   ++all_;
 }
 
-MILLRACE_INLINE double shard_counter::largest_share() const noexcept {
+MILLRACE_INLINE double shuffle_shard_counts::largest_share() const noexcept {
   return all_ > 0 ? static_cast<double>(most_) / static_cast<double>(all_) : 0;
 }
 
-MILLRACE_INLINE void shard_counter::clear() noexcept {
+MILLRACE_INLINE void shuffle_shard_counts::clear() noexcept {
   for (const std::uint64_t shard : counted_shards_) rows_[shard] = 0;
   counted_shards_.clear();
   all_ = 0;
@@ -44,7 +44,7 @@ MILLRACE_RARE shuffle_forecast::shuffle_forecast(const exact_order& plan, const 
 }
 
 MILLRACE_RARE double shuffle_forecast::ideal_share() const {
-  shard_counter counter(plan_->settings().counts.size());
+  shuffle_shard_counts counter(plan_->settings().counts.size());
   const pass_layout everything({.counts = plan_->settings().counts, .shards = as_listed()});
   const std::uint64_t all = plan_->samples();
   double sum = 0;
@@ -91,7 +91,7 @@ MILLRACE_INLINE rng shuffle_forecast::stream(std::size_t round, std::uint64_t pu
 }
 
 MILLRACE_RARE double shuffle_forecast::mean_share(const exact_order& plan) const {
-  shard_counter counter(plan.settings().counts.size());
+  shuffle_shard_counts counter(plan.settings().counts.size());
   const std::uint64_t batch = std::min<std::uint64_t>(plan.settings().global_batch, plan.pass_length());
   const std::size_t lanes = plan.settings().lanes, ranks = world_.size;
   // One rank has every position p with p mod ranks = rank. In each of its lanes, these are ordinals with a distance of
