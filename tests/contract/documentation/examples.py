@@ -1,4 +1,4 @@
-# Compiles the example at the beginning of each header, so that users can copy it.
+# Compiles the examples in the comments of each header, so that users can copy them.
 #
 #   python3 tests/contract/documentation/examples.py                     # all of them, in two programs
 #   python3 tests/contract/documentation/examples.py item/world.hpp     # only one header's
@@ -32,12 +32,10 @@ SECTION = re.compile(r"// ---- ((?:\w+/)?\w+\.hpp)")
 
 
 def blocks_of(header):
-    """The indented blocks of a header's first comment: [(number of the first line, lines)]. As in Markdown, a block
+    """The indented blocks of a header's comments: [(number of the first line, lines)]. As in Markdown, a block
     follows an empty line: an indented line after text continues an item of a list."""
     blocks, is_block, before = [], False, ""
     for number, line in enumerate((INCLUDE / "millrace" / header).read_text().splitlines(), 1):
-        if not line.startswith("//"):
-            break
         is_block = bool(re.match(r"//   +\S", line)) and (is_block or before == "//")
         if is_block:
             if before == "//":
@@ -88,6 +86,8 @@ def fragment_of(header):
                         lines.append(one)
             lines.append(f'#line {number + 1} "{context}"')
         elif match := re.match(r"// block (\d+) is \S", line):
+            if int(match[1]) > len(blocks):
+                raise ValueError(f"{context}:{number}: the header has no block {match[1]}")
             used.add(int(match[1]))
         elif line.startswith("#include"):
             includes.append(line)
