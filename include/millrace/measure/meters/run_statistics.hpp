@@ -19,7 +19,7 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 // Adds the times of the I/O threads to the report as two stages: waiting for storage, and unpacking.
 //
-//   add_reading(statistics, {.reads = meter.snapshot(), .metered = true, .threads = 4, ...});
+//   mr::detail::add_reading(statistics, {.reads = meter.snapshot(), .metered = true, .threads = 4});
 //
 // A metered source measures how long it waits for storage. The remaining time of the threads is processor time
 // (decompression, parsing, checksums), which is reported as a separate stage. For any other source, the total time

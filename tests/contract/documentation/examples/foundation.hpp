@@ -6,7 +6,10 @@ EXAMPLE
 // ---- base/crc32c.hpp
 void example(std::span<const std::byte> data, std::span<const std::byte> first_half,
              std::span<const std::byte> second_half) {
-EXAMPLE
+EXAMPLE 1
+{
+EXAMPLE 2
+}
 }
 
 // ---- base/digest.hpp
@@ -36,6 +39,11 @@ void show(std::span<const std::byte> first_bytes, std::uint64_t size) {
 EXAMPLE
 }
 
+// ---- base/half.hpp
+void example(double loss, float logit, int nonfinite, int nans) {
+EXAMPLE
+}
+
 // ---- base/json_objects.hpp
 #include <map>
 #include <string_view>
@@ -51,6 +59,13 @@ EXAMPLE
 // ---- base/limits.hpp
 #include <millrace/millrace.hpp>
 void example(const std::vector<std::string>& names, const mr::record& r) {
+EXAMPLE
+}
+
+// ---- base/machine.hpp
+#include <cstdio>
+void use(const char* line);
+void example(int gpus, char (&line)[80]) {
 EXAMPLE
 }
 
@@ -75,7 +90,7 @@ EXAMPLE 1
 
 // ---- base/text.hpp
 #include <millrace/base/crc32c.hpp>
-void example(std::string_view text) {
+void example(std::string& text, std::uint64_t digest) {
 EXAMPLE
 }
 
@@ -165,7 +180,7 @@ EXAMPLE
 // ---- measure/run_statistics.hpp
 mr::flow_statistics current_statistics();
 void example(mr::flow_statistics statistics, const mr::detail::process_statistics& at_start,
-             mr::detail::warm_up_statistics& warm_ups, std::uint64_t batches) {
+             mr::detail::warm_up_statistics& warm_ups, std::uint64_t batches, const mr::detail::read_meter& meter) {
 EXAMPLE
 }
 
