@@ -171,7 +171,7 @@ struct resize_plan {
 // Computes the range of source pixels that a plan uses, without the tables of weights.
 //
 //   const mr::detail::plane_box box = mr::detail::resize_source_box(plan, {.width = 500, .height = 375});
-//   decode rows box.top .. box.bottom, columns box.left .. box.right
+//   decode(box);                         // rows box.top to box.bottom, columns box.left to box.right
 //   const mr::detail::source_span s = mr::detail::span_of(plan.columns);     // the pixels that tap_table::build() uses
 //
 // The box includes one extra pixel on each side for the upsampling of chroma. Units: pixels of the stored image.

@@ -19,6 +19,9 @@ EXAMPLE 1
 void show(mr::batch_of<&example::pixels, &example::classes>& b) {
 EXAMPLE 2
 }
+void read(const mr::bytes& field, mr::scratch& scratch) {
+EXAMPLE 3
+}
 
 // ---- u16_picture.hpp
 #include <millrace/image/png/png.hpp>
@@ -125,8 +128,11 @@ EXAMPLE
 // ---- inflate.hpp
 mr::detail::inflate_status example(mr::detail::inflate_input& pieces, std::uint8_t* memory,
                                    const std::uint8_t* end) {
-EXAMPLE
+EXAMPLE 1
   return mr::detail::inflate_status::more;
+}
+void example(const mr::detail::deflate_codes& codes) {
+EXAMPLE 2
 }
 
 // ---- png.hpp
@@ -140,7 +146,10 @@ void use(const std::uint8_t* row, std::size_t bytes);
 void use_row(std::size_t y, std::span<const std::uint8_t> row);
 void example(std::span<const std::byte> bytes, const mr::detail::png_region& region,
              const mr::detail::png_pixel_options& options) {
-EXAMPLE
+EXAMPLE 1
+}
+void example(const mr::detail::png_header& header, const std::uint8_t* stored, std::uint8_t* memory) {
+EXAMPLE 2
 }
 
 // ---- png_encoder.hpp
@@ -166,15 +175,33 @@ EXAMPLE
 }
 
 // ---- picture_job.hpp
+#include <millrace/image/picture/picture.hpp>
 #include <millrace/image/render/picture_renderer.hpp>
 
 void show(const mr::bytes& file, const mr::jpeg_options& options, const mr::jpeg_header& header, std::byte* row,
           mr::scratch& memory) {
-EXAMPLE
+EXAMPLE 1
+EXAMPLE 2
+}
+void fill(std::span<std::uint8_t> rgbx, std::size_t row, std::size_t left);
+void show(const mr::detail::picture_job& job, mr::scratch& memory) {
+EXAMPLE 3
+}
+void show(std::span<const mr::detail::picture_job> jobs, mr::detail::row_decoder& decoder, mr::scratch& memory) {
+EXAMPLE 4
+}
+void show(const mr::detail::picture_job& job, const mr::detail::jpeg_planes& planes,
+          mr::detail::plane_resizer& resizer, mr::scratch& memory) {
+EXAMPLE 5
 }
 
 // ---- picture_renderer.hpp
 void example(const mr::bytes& file, const mr::jpeg_options& o, const mr::jpeg_header& h,
              const mr::detail::resize_plan& plan, const mr::detail::pixel_target& t, mr::scratch& scratch) {
-EXAMPLE
+EXAMPLE 1
+}
+void render(std::size_t job, const mr::detail::jpeg_planes& planes);
+void example(std::span<const mr::detail::picture_job> jobs, const mr::detail::jpeg_planes_request& request,
+             mr::detail::jpeg_plane_decoder& decoder) {
+EXAMPLE 2
 }

@@ -21,8 +21,12 @@ EXAMPLE
 
 // ---- component_tables.hpp
 mr::jpeg_refusal example(const mr::detail::scan_component& component, std::uint64_t window) {
-EXAMPLE
+EXAMPLE 1
   return mr::jpeg_refusal::none;
+}
+void example(const mr::detail::huffman_code& ac, mr::detail::skip_table& table, std::uint64_t window, unsigned bits,
+             unsigned k) {
+EXAMPLE 2
 }
 
 // ---- dct_kernels.hpp
@@ -49,7 +53,6 @@ void example(const mr::detail::scan_component& component, std::int16_t* pair, st
              std::size_t stride_bytes) {
 EXAMPLE 1
 }
-// block 2 is a line of a list
 
 // ---- jpeg_entry.hpp
 #include <millrace/image/jpeg/baseline/mcu_stream.hpp>
@@ -169,18 +172,33 @@ EXAMPLE
 }
 
 // ---- band_stream.hpp
+#include <millrace/image/jpeg/progressive/progressive_header.hpp>
+using enum mr::jpeg_refusal;
 mr::jpeg_refusal example(const mr::detail::band_table& table, mr::detail::coefficient_set* sets,
                                  std::int16_t* pairs, std::uintptr_t first_bit, std::uintptr_t end) {
-  using enum mr::jpeg_refusal;
-EXAMPLE
+EXAMPLE 1
+  return none;
+}
+void example() {
+EXAMPLE 2
+}
+mr::jpeg_refusal example(const mr::detail::progressive_scan& scan, std::uint64_t window, unsigned k) {
+EXAMPLE 3
   return none;
 }
 
 // ---- coefficient_store.hpp
 bool example(const mr::detail::scan_header& header, const mr::detail::mcu_region& region, std::size_t c,
              std::size_t row, std::size_t column, std::size_t from, std::size_t to) {
-EXAMPLE
+EXAMPLE 1
   return dc != nullptr && run.count > 0;
+}
+mr::jpeg_refusal example(const mr::detail::scan_header& header, const mr::detail::progressive_scan& scan,
+                         const mr::detail::dc_scan::tables& codes, mr::detail::coefficient_store& store,
+                         std::uintptr_t bit, std::uintptr_t end_bit, std::size_t row) {
+  using enum mr::jpeg_refusal;
+EXAMPLE 2
+  return none;
 }
 
 // ---- progressive_decoder.hpp
@@ -188,7 +206,11 @@ EXAMPLE
 void use(const mr::detail::jpeg_planes& planes);
 void by_libjpeg(const mr::detail::jpeg_planes_request& request, mr::jpeg_refusal why);
 void example(mr::scratch& scratch, const mr::detail::jpeg_planes_request& request) {
-EXAMPLE
+EXAMPLE 1
+}
+void example(mr::detail::band_stream& stream, const mr::detail::block_run& blocks, bool stored,
+             const mr::detail::progressive_scan& scan) {
+EXAMPLE 2
 }
 
 // ---- progressive_header.hpp

@@ -1,6 +1,11 @@
 // ---- augment_draws.hpp
 void example(mr::rng& random) {
-EXAMPLE
+EXAMPLE 1
+EXAMPLE 2
+EXAMPLE 3
+{
+EXAMPLE 4
+}
 }
 
 // ---- photometric_plan.hpp
@@ -13,7 +18,10 @@ EXAMPLE
 // ---- photometric_runner.hpp
 #include <millrace/item/scratch.hpp>
 void example(std::span<const mr::detail::photometric_op> ops, std::vector<std::uint8_t>& row, mr::scratch& scratch) {
-EXAMPLE
+EXAMPLE 1
+}
+void example(std::span<const mr::detail::photometric_op> ops, const mr::detail::rgb_pixels& pixels) {
+EXAMPLE 2
 }
 
 // ---- box_blur.hpp
@@ -127,8 +135,6 @@ void example(const mr::detail::tap_table& taps, const std::uint8_t* a, const std
 EXAMPLE 1
 }
 #endif
-// block 2 is the second line of an entry in a list
-// block 3 is another one
 
 // ---- column_kernels_neon.hpp
 #ifdef __aarch64__
@@ -170,6 +176,12 @@ EXAMPLE
 void fill(std::uint8_t* pixels);
 void example(const mr::detail::plan_axis& y, const mr::detail::plan_axis& x, const mr::detail::jpeg_planes& planes,
              std::uint8_t* row, std::size_t left, std::size_t width) {
+EXAMPLE
+}
+
+// ---- resize_plan.hpp
+void decode(const mr::detail::plane_box& box);
+void example() {
 EXAMPLE
 }
 
