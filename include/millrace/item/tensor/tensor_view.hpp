@@ -227,7 +227,7 @@ struct tensor_view {
 //
 //   auto [words, lengths] = b.get<&example::words>();    // [B, longest of this batch] u32 and [B] i32
 //   words(i, t);                                         // padding if t >= lengths[i]; words.span() includes padding
-//   for (auto word : b.get<&example::words>()[i]) ...    // row i without its padding
+//   for (auto word : b.get<&example::words>()[i]) use(word);    // row i without its padding
 //
 // A .cu file may include this header, because it is cheap to compile.
 // Layout: the same as for tensor_view. Both members are on the same device. Lifetime: owns nothing and is valid until

@@ -7,7 +7,10 @@ EXAMPLE
 #include <millrace/item/record.hpp>
 
 void show(const mr::record& record) {
-EXAMPLE
+EXAMPLE 1
+}
+void numbers(const mr::record& r) {
+EXAMPLE 2
 }
 
 // ---- slot_contents.hpp
@@ -37,7 +40,8 @@ EXAMPLE
 // ---- column_place.hpp
 #include <millrace/item/tensor/ragged.hpp>
 
-void show(const mr::ragged<float, 2>& first, std::byte* base, std::size_t rows, std::size_t used_bytes) {
+void show(const mr::ragged<float, 2>& first, std::byte* base, std::size_t rows, std::size_t used_bytes,
+          const std::array<std::uint32_t, 3>& lengths) {
 EXAMPLE
 }
 
@@ -61,15 +65,13 @@ EXAMPLE
 void show() {
 EXAMPLE 1
 }
-// block 2 is a list of types
 
 // ---- member.hpp
-struct example {
-  std::int32_t label;
-};
+#include <millrace/image/picture/picture.hpp>
 
+EXAMPLE 2
 void show(const example& one) {
-EXAMPLE
+EXAMPLE 1
 }
 
 // ---- mixed_columns.hpp
@@ -142,8 +144,15 @@ EXAMPLE
 }
 
 // ---- sample.hpp
+struct record_reader {
+  std::optional<mr::record> next();
+};
+
 void show(const mr::record& r, std::uint64_t shard, std::uint64_t index) {
-EXAMPLE
+EXAMPLE 1
+}
+void show(record_reader& reader) {
+EXAMPLE 2
 }
 
 // ---- scratch.hpp
@@ -174,18 +183,45 @@ void show(mr::batch_of<&example::words>& b) {
 EXAMPLE 2
 }
 
+// ---- tensor.hpp
+void show(std::span<const std::size_t> shape) {
+EXAMPLE
+}
+
 // ---- tensor_view.hpp
 #include <millrace/deliver/batch.hpp>
+#include <millrace/image/picture/picture_list.hpp>
+#include <millrace/image/picture/ragged_picture.hpp>
+#include <millrace/item/tensor/ragged.hpp>
+
+#include <cstdio>
 
 struct example {
   mr::image pixels;
   std::int32_t label;
+  mr::ragged<std::uint32_t> words;
+  mr::picture_list pictures;
 };
 void launch(const std::uint8_t* pixels, std::size_t count, mr::stream_view stream);
 void count(std::int32_t label);
+void use(const auto& pixels);
 
 void show(mr::batch_of<&example::pixels, &example::label>& b) {
-EXAMPLE
+EXAMPLE 1
+EXAMPLE 2
+EXAMPLE 3
+}
+void show(mr::batch_of<&example::words, &example::pictures>& b, std::size_t i, std::size_t t) {
+EXAMPLE 4
+EXAMPLE 6
+}
+namespace sized {
+struct example {
+  mr::ragged_picture pixels;
+};
+void show(mr::batch_of<&example::pixels>& b, std::size_t i, int y, int x) {
+EXAMPLE 5
+}
 }
 
 // ---- world.hpp
