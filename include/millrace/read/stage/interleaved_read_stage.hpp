@@ -33,10 +33,9 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 // A short queue of the next samples of a lane, between the lane's reorder_buffer and the merger of the lanes.
 //
-//   lane_queue<record> ready(8);
-//   reorder_buffer<shards_source> shards(order, options, ready);   // fills `ready` while ready.can_accept()
+//   mr::detail::lane_queue<mr::record> ready(8);                   // a reorder_buffer fills it while can_accept()
 //   if (!ready.empty()) next.put(ready.pop());                     // the merger; an empty queue may have an error()
-//   if (ready.at_pass_end()) ...  ready.begin_pass();                // samples of the next pass may now enter
+//   if (ready.at_pass_end()) ready.begin_pass();                   // samples of the next pass may now enter
 //
 // Threads: one at a time, under the lock of the read stage.
 

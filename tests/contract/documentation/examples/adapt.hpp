@@ -83,6 +83,10 @@ EXAMPLE 2
 void show(mr::batch_of<&example::speech, &example::stereo>& b) {
 EXAMPLE 3
 }
+void read_samples(const mr::detail::audio_format::part& p, std::span<float> samples, mr::scratch& s);
+mr::audio open(mr::bytes data, const mr::audio_header& header, const mr::detail::audio_file& options) {
+EXAMPLE 4
+}
 
 // ---- audio/sample_kernels.hpp
 void example(const std::byte* bytes, std::span<float> floats, std::span<std::int16_t> row) {

@@ -22,8 +22,9 @@ struct some_session {
 void log(std::size_t rows, std::uint64_t epoch, std::uint64_t step);
 
 void show(some_session& run) {
-EXAMPLE
+EXAMPLE 1
 }
+// block 2 is a table of the leases
 
 // ---- deliver/device_batch_output.hpp
 // block 1 is a table of the states of slots
@@ -148,7 +149,8 @@ EXAMPLE
 
 using first_segment = mr::detail::parallel_segment<mr::detail::fused_maps<mr::record>, mr::detail::no_expanding_stage>;
 
-void show(const mr::detail::shards_source& source, const mr::detail::lane_starts& at, first_segment& segment) {
+void show(const mr::detail::shards_source& source, const mr::detail::lane_starts& at, first_segment& segment,
+          mr::detail::sample_sink<mr::record>& next) {
 EXAMPLE
 }
 
@@ -206,8 +208,9 @@ EXAMPLE
 
 // ---- tune/tuning.hpp
 #include <millrace/millrace.hpp>
+#include <millrace/tuning.hpp>
 struct example { float number; };
-void training(std::vector<example> examples) {
+void training(std::vector<example> examples, const mr::flow_statistics& now, const mr::flow_statistics& before) {
   auto flow = mr::from(std::move(examples)) | mr::batch<&example::number>({.size = 32});
 EXAMPLE
 }

@@ -107,7 +107,6 @@ EXAMPLE
 
 // ---- storage.hpp
 #include <millrace/shards.hpp>
-// block 1 is the program with its storage
 EXAMPLE 1
 
 // ---- unique_fd.hpp
