@@ -27,8 +27,8 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 // Describes the mix of sources: their weights, and the behavior when a source runs out.
 //
-//   mix_rule rule{.sources = {{.weight = 0.7, .name = "photos"}, {.weight = 0.3}},
-//                 .on_exhausted = mr::exhausted::repeat};
+//   mr::detail::mix_rule rule{.sources = {{.weight = 0.7, .name = "photos"}, {.weight = 0.3}},
+//                             .on_exhausted = mr::exhausted::repeat};
 //
 // order/mix_plan.hpp describes each value of `exhausted`.
 

@@ -44,10 +44,6 @@ namespace detail {
 
 // Combines the maps of all sources of a mix into one callable. Each item passes through the maps of its source.
 //
-//   using maps_of_a = stage_list<map_stage<F>>;  using maps_of_b = stage_list<map_stage<G>, map_stage<H>>;
-//   mix_prepare<example, maps_of_a, maps_of_b> prepare{{a, b}};
-//   example e = prepare(std::move(record), random, memory);          // record.number() selects the maps
-//
 // For a mixed item (mixed_record, mixed_item), number() returns the number of its source, and alone<Source>() returns
 // the item without the number. The maps of a source use the same rng, one after the other. Errors: exceptions of the
 // maps. Threads: any number of threads at the same time.

@@ -21,9 +21,6 @@ EXAMPLE
 void show(const std::vector<std::uint64_t>& a, const std::vector<std::uint64_t>& b) {
 EXAMPLE 1
 }
-// block 2 is a part of a list
-// block 3 is a part of a list
-// block 4 is a part of a list
 
 // ---- order/mix_schedule.hpp
 #include <millrace/order/mix_schedule.hpp>
@@ -79,7 +76,8 @@ EXAMPLE
 
 // ---- sources/lines.hpp
 #include <millrace/stages/map.hpp>
-void flows() {
+void use(std::string_view text, std::uint64_t number);
+void flows(mr::block_pool& pool) {
 EXAMPLE
 }
 
