@@ -30,7 +30,7 @@ struct example {
 };
 example prepare(const mr::record&);
 
-void show() {
+void show(std::uint8_t* first, std::uint8_t* second, const mr::row_mix& how) {
   mr::session run{mr::shards("train-{000..146}.tar") | mr::map(prepare)
                   | mr::batch<&example::pixels, &example::label>({.size = 256})
                   | mr::mixup<&example::pixels, &example::label>({.deferred = true})};
@@ -82,7 +82,8 @@ EXAMPLE
 }
 
 // ---- report/json_report.hpp
-void example(const mr::flow_statistics& window) {
+void write(const std::string& json);
+void example(const mr::flow_statistics& window, const mr::timeline& events) {
 EXAMPLE
 }
 
@@ -107,11 +108,16 @@ EXAMPLE
 }
 
 // ---- report/run_report.hpp
+#include <millrace/millrace.hpp>
 #include <millrace/report/print/text_report.hpp>
 
 #include <cstdio>
 
-void example(const mr::flow_statistics& window, mr::timeline events) {
+struct row {
+  std::int32_t label;
+};
+
+void example(const mr::flow_statistics& window, mr::timeline events, const mr::session<&row::label>& run) {
 EXAMPLE
 }
 
@@ -159,9 +165,16 @@ EXAMPLE
 }
 
 // ---- report/limits.hpp
-// block 2 is a table of the limits
-void example(const mr::flow_statistics& statistics) {
-EXAMPLE 1
+#include <millrace/millrace.hpp>
+
+#include <cstdio>
+
+struct row {
+  std::int32_t label;
+};
+
+void example(const mr::flow_statistics& statistics, const mr::session<&row::label>& run) {
+EXAMPLE
 }
 
 // ---- report/verdict.hpp
@@ -240,7 +253,7 @@ EXAMPLE
 #include <millrace/millrace.hpp>
 struct example { mr::picture pixels; std::int32_t label; };
 example prepare(const mr::record& r);
-void train_step(mr::tensor_view<const std::uint8_t, 4>, mr::tensor_view<const std::int32_t, 1>);
+void train_step(mr::tensor_view<const std::uint8_t, 4>, mr::tensor_view<const std::int32_t, 1>, mr::stream_view = {});
 void validate();
 auto new_flow() {
   return mr::shards("train.tar") | mr::map(prepare) | mr::batch<&example::pixels, &example::label>({.size = 256});
@@ -253,6 +266,10 @@ auto flow_of(const std::string&) { return new_flow(); }
 EXAMPLE 2
 void loops(decltype(mr::session(new_flow()))& run) {
 EXAMPLE 3
+}
+void callback() {
+  auto flow = new_flow();
+EXAMPLE 4
 }
 
 // ---- run/session_options.hpp
@@ -298,7 +315,13 @@ EXAMPLE
 // ---- train/device_sums.hpp
 #include <millrace/image/labels/label_map.hpp>
 #include <millrace/train/metrics.hpp>
-EXAMPLE
+EXAMPLE 1
+void sums(double loss, std::size_t batch_size, const mr::metric_totals& others) {
+EXAMPLE 2
+}
+void ranks(std::span<const float> logits_of_one_sample, std::size_t label) {
+EXAMPLE 3
+}
 
 // ---- train/json_lines.hpp
 #include <millrace/train/log.hpp>
@@ -316,6 +339,10 @@ struct database { void insert(std::uint64_t step, const std::vector<mr::quantity
 extern database connection;
 void logging() {
 EXAMPLE 2
+}
+void use(double value);
+void logging(mr::log& out, const mr::row& r) {
+EXAMPLE 3
 }
 
 // ---- train/metrics.hpp
