@@ -1,10 +1,11 @@
 // One attempt of a fetch (the transfer of a range of bytes). An attempt is an HTTP request for the bytes that are still
 // missing.
 //
-//   mr::detail::fetch_attempt attempt(job, settings, mr::detail::fetch_attempt::kind::first, now_ns);
+//   using kind = mr::detail::fetch_attempt::kind;
+//   mr::detail::fetch_attempt attempt(job, options, kind::plain, mr::detail::curl_easy());
 //   curl_multi_add_handle(multi, attempt.handle());
-//   ...                                                        // curl_multi_perform() calls the attempt's callbacks
-//   const auto problem = attempt.problem(code, settings);      // the reason why the attempt ended before its last byte
+//   curl_multi_perform(multi, &running);                       // calls the attempt's callbacks
+//   const auto problem = attempt.problem(code, options);       // the reason why the attempt ended before its last byte
 //
 // The header of the response is checked before any byte is accepted (range_head). Bytes are written directly to the
 // memory of the fetch.
