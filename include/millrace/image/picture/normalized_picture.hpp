@@ -78,7 +78,15 @@ class normalized_picture {
 
   using group = picture::group;
   /// Adds the image to a group whose images are rendered together, each into its row.
-  void join(group& all, std::span<T> row) const { all.add(job_for(row)); }
+  void join(group& all, std::span<T> row) const {
+    all.add(job_for(row));
+    if (erased_.box.width == 0) return;
+    const auto erase_row = [](const void* item, void* to) noexcept {
+      const auto& self = *static_cast<const normalized_picture*>(item);
+      self.erase(std::span(static_cast<T*>(to), 3 * self.picture_.height() * self.picture_.width()));
+    };
+    all.add_change(erase_row, this, row.data());
+  }
   /// Decodes up to `together` images, each into its row. Faster than separate calls of render(), with the same result.
   static void render_together(std::span<const normalized_picture* const> pictures, std::span<const std::span<T>> rows,
                               scratch& s) {

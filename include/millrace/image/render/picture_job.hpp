@@ -104,10 +104,18 @@ class picture_group {
 
   void clear() noexcept;
   void add(const picture_job& job);
+  /// Calls change(item, row) after the images are rendered.
+  void add_change(void (*change)(const void* item, void* row) noexcept, const void* item, void* row);
   void render(scratch& s) const;
 
  private:
+  struct row_change {
+    void (*change)(const void* item, void* row) noexcept;
+    const void* item;
+    void* row;
+  };
   std::vector<picture_job> jobs_;
+  std::vector<row_change> changes_;
 };
 
 /// Renders the images of one item into `row`. Calls item.join(), which adds these images to a group.

@@ -2,6 +2,7 @@
 #include <millrace/image/picture/normalized_picture.hpp>
 #include <millrace/image/plan/pair_rule.hpp>
 #include <millrace/image/plan/random_erase.hpp>
+#include <millrace/millrace.hpp>
 
 #include "../../../thorough.hpp"
 #include "../random_jpegs.hpp"
@@ -158,10 +159,45 @@ TEST_CASE_TEMPLATE("the box is erased in all planes, and nothing else, alone and
       items[i] = &pictures[begin + i];
       places[i] = images[i];
     }
+    const auto check = [&] {
+      for (std::size_t i = 0; i < 8; ++i)
+        REQUIRE(std::memcmp(images[i].data(), rows[begin + i].data(), plain.size() * sizeof(T)) == 0);
+    };
     mr::normalized_picture<T>::render_together(items, places, s);
-    for (std::size_t i = 0; i < 8; ++i)
-      REQUIRE(std::memcmp(images[i].data(), rows[begin + i].data(), plain.size() * sizeof(T)) == 0);
+    check();
+    for (auto& image : images) std::fill(image.begin(), image.end(), T{});
+    typename mr::normalized_picture<T>::group group;   // a batch renders its rows in groups
+    for (int round = 0; round < 2; ++round) {          // the second round has no changes of the first
+      group.clear();
+      for (std::size_t i = 0; i < 8; ++i) items[i]->join(group, places[i]);
+      group.render(s);
+      check();
+    }
   }
+}
+
+TEST_CASE("a batch contains the erased boxes") {
+  struct example {
+    mr::normalized_picture<float> pixels;
+    std::int32_t number;
+  };
+  const auto prepare = [](std::int32_t number, mr::rng& random) {
+    return example{plain_picture<float>().random_erase(random, always), number};
+  };
+  const std::vector<float> plain = rendered(plain_picture<float>());
+  mr::session run{mr::from(std::vector<std::int32_t>{0, 1, 2, 3}) | mr::map(prepare) | mr::batch<example>({.size = 4}),
+                  {.threads = 2, .notice = [](const mr::notice&) {}}};
+  for (const auto& [pixels, number] : run)
+    for (std::size_t i = 0; i < 4; ++i) {
+      std::size_t zeros = 0, others = 0;
+      for (std::size_t k = 0; k < plain.size(); ++k) {
+        const float value = pixels[i].data[k];
+        zeros += value == 0 && plain[k] != 0;
+        others += value != 0 && value != plain[k];
+      }
+      CHECK(zeros > 0);
+      CHECK(others == 0);
+    }
 }
 
 TEST_CASE("options out of range are refused by value") {

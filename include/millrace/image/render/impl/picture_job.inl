@@ -32,11 +32,22 @@ MILLRACE_INLINE void render_pictures(std::span<const picture_job> jobs, scratch&
   }
 }
 
-MILLRACE_INLINE void picture_group::clear() noexcept { jobs_.clear(); }
+MILLRACE_INLINE void picture_group::clear() noexcept {
+  jobs_.clear();
+  changes_.clear();
+}
 
 MILLRACE_INLINE void picture_group::add(const picture_job& job) { jobs_.push_back(job); }
 
-MILLRACE_INLINE void picture_group::render(scratch& s) const { render_pictures(jobs_, s); }
+MILLRACE_INLINE void picture_group::add_change(void (*change)(const void* item, void* row) noexcept, const void* item,
+                                               void* row) {
+  changes_.push_back({change, item, row});
+}
+
+MILLRACE_INLINE void picture_group::render(scratch& s) const {
+  render_pictures(jobs_, s);
+  for (const row_change& c : changes_) c.change(c.item, c.row);
+}
 
 MILLRACE_INLINE picture_group::picture_group() = default;
 
