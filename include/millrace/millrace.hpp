@@ -1,6 +1,6 @@
-// Umbrella header for everything that a training program needs. This header excludes the opt-in parts: the other
-// umbrella headers in this folder, and millrace/adapt/. For example, pictures.hpp adds image formats other than JPEG,
-// label maps and photometric operations.
+// Umbrella header for training from shards with JPEGs, with the most common sources and stages. For other features,
+// include another umbrella header of this folder, or a header of millrace/adapt/. For example, pictures.hpp adds image
+// formats other than JPEG, label maps and photometric operations.
 //
 //   #include <millrace/millrace.hpp>
 //   namespace mr = millrace;

@@ -1,5 +1,6 @@
-// Defines the functions that the headers declare if MILLRACE_COMPILED is set. Functions that need Python.h, libcrypto
-// or libcurl are in compiled/python.hpp, stores.hpp and remote.hpp instead.
+// Defines the functions of the library in compiled mode. In this mode (MILLRACE_COMPILED is set), the other headers
+// only declare them. Functions that need Python.h, libcrypto or libcurl are in compiled/python.hpp, stores.hpp and
+// remote.hpp instead.
 //
 //   #include <millrace/src.hpp>      // c++ -std=c++20 -O3 -DMILLRACE_COMPILED -c
 //

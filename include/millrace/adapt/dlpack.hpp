@@ -9,14 +9,14 @@
 // Opt-in. No header of DLPack is needed. dlpack_tensor converts from and to the DLManagedTensor* of any copy of
 // dlpack.h, such as <ATen/dlpack.h>.
 // Export: tensors are row-major, with strides. A ragged column becomes two tensors: the values, and the lengths, sizes
-// or offsets. The tensors own the batch. When the last tensor of a batch is destroyed, the slot (memory) of the batch
-// is released (tensors/shared_batch.hpp). If a training loop keeps tensors of all slots, the loop does not receive
-// another batch.
+// or offsets. The tensors own the batch. When the last tensor of a batch is destroyed, the slot of the batch is
+// released (adapt/tensors/shared_batch.hpp). If a training loop keeps tensors of all slots, next() throws setup_error
+// instead of returning a batch.
 // Import: the tensor must be row-major, with the given element type and rank, on the host or on a GPU. Your work on a
 // GPU tensor must wait for the stream that wrote the tensor.
 // Errors: setup_error if the tensor's type, rank, device or layout is wrong. In this case, the tensor's deleter is
 // called.
-// Threads: any thread may call a deleter. Format: DLManagedTensor of DLPack, which is the same in versions 0.2 to 1.x.
+// Threads: any thread may call a deleter. Format: DLManagedTensor, which is the same in versions 0.2 to 1.x of DLPack.
 #pragma once
 
 #include <millrace/base/version.hpp>
@@ -116,7 +116,8 @@ inline bool is_row_major(const dlpack_view& t) noexcept {
 
 }   // namespace detail
 
-/// Owns a tensor of another library. A member of this type can be a column of a batch.
+/// Owns a tensor of another library. If your item type has a member of this type, the member becomes a column of the
+/// batch.
 template <detail::tensor_element T, std::size_t N>
 class dlpack_array {
  public:

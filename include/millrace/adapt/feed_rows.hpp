@@ -13,11 +13,12 @@
 // both machines. If one of these differs, the feeder responds with status 409 and the text that describes its own run
 // (hello_text()).
 // Requests: GET /v1/RUN/hello and /v1/RUN/rows/... (adapt/feeders/row_protocol.hpp), /metrics for Prometheus, and
-// /healthz, which needs no token. The feeder processes at most max_requests requests at a time, and refuses others with
-// status 429. A client is disconnected if it does not receive its rows within `patience` after they are computed. After
-// SIGTERM or SIGINT, the feeder completes the requests in progress and refuses others with status 503. After that,
-// feed_rows() returns. Call feed_rows() on the main thread, before other threads start. An earlier thread, such as a
-// thread of mr::remote(), could receive the signal, which would end the process.
+// /healthz, which needs no token. The option max_requests limits the number of requests in progress. Above the limit,
+// the feeder refuses requests with status 429. A client is disconnected if it does not receive its rows within
+// `patience` after they are computed. After SIGTERM or SIGINT, the feeder completes the requests in progress and
+// refuses others with status 503. After that, feed_rows() returns. Call feed_rows() on the main thread, before other
+// threads start. An earlier thread, such as a thread of mr::remote(), could receive the signal, which would end the
+// process.
 // Errors: setup_error if rows cannot be computed separately (streams without an index, pack, bucket, mix_rows), or if
 // shards are missing. setup_error if `listen` is not a loopback address and no token is set. io_error if the address is
 // in use. If a sample has an error, the feeder sends no row. The trainer computes the row, and reports the error.

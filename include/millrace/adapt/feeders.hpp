@@ -10,8 +10,8 @@
 // Opt-in: needs libcurl (libcurl4-openssl-dev).
 // The session assigns rows to its own workers first (row_storage.hpp). Feeders compute the other rows. If a request
 // fails, its rows are requested from another feeder. If an answer is late, its rows are also requested from a second
-// feeder. Without feeders, the workers compute all rows. Host names are resolved every 10 s. Each address of a host is
-// a feeder. A feeder that failed is used again when it can be reached.
+// feeder. If no feeder is available, the workers compute all rows. Host names are resolved every 10 s. Each address of
+// a host is a feeder. A feeder that failed is used again when it can be reached.
 // Errors: setup_error for invalid options. A feeder refuses a run whose build id, flow, data set, seed, layout of rows
 // or token differs from its own. Each host that refuses is reported by one notice. Another notice reports that no
 // feeder is left. Responses are untrusted: each size is checked before it is used. Feeders receive the token, positions

@@ -1,4 +1,4 @@
-// Extracts a field from a JSON document, which is a line, or a field of a record.
+// Extracts a field from a JSON document. The document is a line, or is stored in a field of a record.
 //
 //   #include <millrace/adapt/json.hpp>                                  // link with -lsimdjson
 //   auto flow = mr::lines("corpus-{0000..1023}.jsonl.gz") | mr::map(mr::json_field("text")) | mr::map(tokenize) | ...
@@ -53,7 +53,8 @@ struct json_tensor_options {
 /// Options of json_field<ragged<T, N>> for N >= 2. For N = 1, json_field uses ragged_options.
 template <class T, std::size_t N>
 struct json_ragged_options {
-  /// Extents of the fixed dimensions, such as {4} for boxes [n, 4]. These extents are required even if n is 0.
+  /// Extents of the fixed dimensions, such as {4} for boxes [n, 4]. Set them if n can be 0, because an empty array does
+  /// not define them.
   std::array<std::size_t, N - 1> row_shape{};
   ragged_options<T> rows{};   ///< options of the first dimension, whose extent varies
 };
@@ -62,7 +63,8 @@ namespace detail {
 
 struct no_json_options {};
 
-/// Describes the conversion of a JSON value to a T. `rank` is the nesting depth of arrays in the value, or 0.
+/// Describes the conversion of a JSON value to a T. `rank` is the nesting depth of arrays in the value, 0 without
+/// arrays.
 template <class T>
 struct json_kind;
 template <>

@@ -16,13 +16,12 @@
 //   for pixels, label in photos.train("train-{000..146}.tar", batch=256, seed=7): ...
 //
 // Opt-in: needs CPython 3.10 or newer (python3-dev), and the package millrace in include/python. One module works with
-// every version of CPython and of PyTorch, because it uses only CPython's limited API and DLPack. Free-threaded builds
-// of CPython have no limited API and are not supported.
+// all these versions of CPython and with every version of PyTorch, because it uses only CPython's limited API and
+// DLPack. Free-threaded builds of CPython have no limited API and are not supported.
 // Arguments of a function: the members that are listed in loader<...>, with their names and default values. A member is
-// a bool, a number, a std::string, or a std::vector or std::optional of these types. An argument is required if it is a
-// string or a vector that is empty by default, and all arguments before it are required. Batches are named tuples of
-// tensors that share the memory of the batch. include/python describes epochs, resume, the lifetime of batches, and
-// exceptions.
+// a bool, a number, a std::string, or a std::vector or std::optional of these types. A string or vector argument is
+// required if its default is empty and every argument before it is required. Batches are named tuples of tensors that
+// share the memory of the batch. include/python describes epochs, resume, the lifetime of batches, and exceptions.
 // Errors: errors of the session become Python exceptions, such as millrace.DataError. An exception has the same fields
 // as the error.
 // Threads: workers call the callables of a flow without Python's global lock. The callables must not call Python.

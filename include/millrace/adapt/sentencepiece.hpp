@@ -6,8 +6,8 @@
 //             | mr::pack({.length = 2049, .separator = tokenizer.end_of_text()}) | ...
 //
 // Opt-in: needs SentencePiece (libsentencepiece-dev). Converts UTF-8 text to std::vector<std::uint32_t>.
-// Errors: data_error for a text that SentencePiece cannot encode. Threads: any number of threads may use copies
-// concurrently. Copies share one model.
+// Errors: data_error for a text that SentencePiece cannot encode. Threads: any number of threads may use a tokenizer
+// and its copies concurrently. The copies share one model.
 #pragma once
 
 #include <millrace/base/error.hpp>

@@ -14,7 +14,7 @@
 #endif
 #include <soxr.h>
 
-#include <millrace/base/version.hpp>   // first, so that the error of an older standard has few lines
+#include <millrace/base/version.hpp>   // first, so that compiling with an older C++ standard prints a short error
 #include <millrace/audio/audio.hpp>
 #include <millrace/base/error.hpp>
 
@@ -25,7 +25,7 @@
 
 namespace millrace { inline namespace MILLRACE_ABI {
 
-/// The quality of a resampler. The filters are accurate to 8, 16, 16, 20 and 28 bits, in this order.
+/// The quality of a resampler. From `quick` to `very_high`, the filters are accurate to 8, 16, 16, 20 and 28 bits.
 enum class soxr_quality : unsigned {
   quick = SOXR_QQ,
   low = SOXR_LQ,

@@ -16,11 +16,10 @@
 // session_options{.leases_released_by_other_threads}. With this option, next() waits for a slot.
 // Tensors have the shapes and types of the columns. Exception: u16, u32 and u64 become signed types with the same bits,
 // because torch cannot compute with these unsigned types.
-// On a GPU, the tensors can be used in the stream of to_device(), which is torch's default stream unless you set
-// another one. For a training step in another stream, call to_torch(std::move(b), {.stream =
+// On a GPU, the tensors can be used in the stream of to_device(). This is torch's default stream unless you set the
+// option .stream of to_device(). For a training step in another stream, call to_torch(std::move(b), {.stream =
 // at::cuda::getCurrentCUDAStream()}). The slot is reused only after that stream has completed the work that was queued
-// before the release.
-// You may write to the tensors.
+// before the last tensor was destroyed. You may write to the tensors.
 // Errors: setup_error for an empty batch, and the errors of also_used_on(). Threads: any thread may destroy tensors.
 #pragma once
 

@@ -29,7 +29,7 @@
 // bytes, which do not change.
 // Lifetime: an `audio` keeps the memory block of its bytes alive. The memory of bytes::borrowed must outlive the
 // `audio`. If render() detects that this memory was freed or changed, it throws setup_error.
-// Cost: 16-bit files are rendered at about the speed of memcpy. For the cost of resampling, see resample().
+// Cost: 16-bit files are rendered at about the speed of memcpy. For the cost of resampling, see adapt/soxr.hpp.
 #pragma once
 
 #include <millrace/base/error.hpp>

@@ -3,8 +3,8 @@
 //   mr::detail::convert_samples<std::int16_t>(bytes, floats, [](std::int16_t v) { return 0x1p-15F * v; });
 //   mr::detail::store_samples(floats, row);              // as f32 or i16
 //
-// The loops process blocks of 64 samples in local arrays, so that compilers vectorize the loops at -O2. The bits do not
-// depend on the compiler and its flags.
+// The loops process blocks of 64 samples in local arrays, so that compilers vectorize the loops at -O2. The bits of the
+// results do not depend on the compiler or its flags.
 // Errors: none. Threads: pure functions; any thread.
 #pragma once
 

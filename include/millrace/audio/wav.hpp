@@ -34,8 +34,8 @@ struct wav_options {
 
 namespace detail {
 
-/// Returns the message and the advice of the error for bytes of another format. `expected` is the expected format, such
-/// as "a WAV".
+/// The message and the advice of the error for bytes of another format. The parameter `expected` of other_audio_of() is
+/// the expected format, such as "a WAV".
 struct other_audio {
   std::string message, advice;
 };

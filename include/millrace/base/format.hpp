@@ -30,7 +30,7 @@ inline std::string percent(double share) { return fixed(100 * share, 1) + " %"; 
 inline std::string gain_text(double gain) { return std::string(gain >= 0 ? "+" : "").append(percent(gain)); }
 std::string times_as_fast(double ratio);
 
-/// Formats a number in the largest unit in which its value is at least 1.
+/// Formats a number in the largest unit in which its rounded value is at least 1.
 template <std::size_t n>
 MILLRACE_RARE std::string in_units(double value, const std::array<const char*, n>& units, double step) {
   std::size_t i = 0;

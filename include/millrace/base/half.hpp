@@ -4,9 +4,10 @@
 //   float f = mr::detail::to_float(h);                    // exact
 //   auto x = mr::detail::to_element<mr::bf16>(0.1F);      // or float, or f16
 //
-// Rounds to nearest, ties to even; values beyond the largest f16 become infinite. Do not pass NaN to to_f16 or to_bf16.
-// One result may differ between the host and kernels: the bits of to_float() of a NaN. Errors: none. Threads: the
-// functions are pure; any thread may call them. Format: IEEE 754 binary16; bfloat16 is the upper half of an f32.
+// Rounds to nearest, ties to even. Values that round beyond the largest finite number become infinite. Do not pass NaN
+// to to_f16 or to_bf16. One result may differ between the host and kernels: the bits of to_float() of a NaN. Errors:
+// none. Threads: the functions are pure; any thread may call them. Format: IEEE 754 binary16; bfloat16 is the upper
+// half of an f32.
 #pragma once
 
 #include <millrace/base/version.hpp>

@@ -3,7 +3,7 @@
 //   unsigned workers = mr::usable_cores();          // never more than the scheduler grants
 //   std::size_t all  = mr::detail::usable_memory_bytes();   // physical memory or the cgroup's limit, whichever is less
 //
-//   auto mine = mr::detail::share_of_machine(8);     // of eight processes on this machine: cores and bytes of each
+//   auto mine = mr::detail::share_of_machine(8);     // the cores and bytes of each of eight processes
 //
 // oneTBB considers only the affinity mask. In a container with a small quota, oneTBB would start a thread for each core
 // of the machine, and the threads would be throttled. Masks, quotas and limits are supported on Linux only; on other
@@ -114,7 +114,7 @@ struct machine_view {
   unsigned machine_cores = 1;       ///< cores of the machine
   unsigned own_cores = 1;           ///< cores in the affinity mask
   unsigned parent_cores = 0;        ///< cores in the parent's affinity mask; 0 if unknown
-  bool parent_starts_all = false;   ///< whether the parent started all processes of this machine, as torchrun does
+  bool parent_starts_all = false;   ///< whether the parent started all ranks on this machine, as torchrun does
   double quota_cores = 0;           ///< quota of the cgroup; 0 without a quota
   bool quota_is_shared = true;      ///< whether the same quota applies to the parent
   std::size_t memory_bytes = 0;

@@ -148,7 +148,7 @@ class rng {
     for (bool even = true;; even = !even) {
       const std::uint64_t next = bits();
       if (next >= last) return even;
-      const std::uint64_t part = below(2 * k + 2);   // 0 rejects; 1 accepts with probability f; 2 or more accepts
+      const std::uint64_t part = below(2 * k + 2);   // 0: end; 1: continue with probability f; 2 or more: continue
       if (part == 0 || (part == 1 && bits() >= x)) return even;
       last = next;
     }

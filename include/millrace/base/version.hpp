@@ -29,8 +29,8 @@
 // header defines these macros, not even if the headers of CUDA are installed. MILLRACE_COMPILED means that the program
 // links the compiled library. In this mode, headers only declare the parts that do not depend on the user's types, and
 // millrace/compiled.cpp defines these parts (impl/x.inl). The two modes use different namespaces, as different versions
-// do. Virtual functions of classes that few programs use are also declared with MILLRACE_INLINE. Otherwise g++ compiles
-// all virtual functions of the class in every program that includes the header.
+// do. In classes that few programs use, the declarations of virtual functions also have MILLRACE_INLINE. Otherwise g++
+// compiles all virtual functions of the class in every program that includes the header.
 #ifdef MILLRACE_COMPILED
 #define MILLRACE_INLINE
 #define MILLRACE_ABI_OF(features) v0_1_compiled##features

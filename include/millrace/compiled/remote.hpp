@@ -1,5 +1,5 @@
-// Contains the definitions for adapt/remote.hpp, adapt/feeders.hpp and adapt/remote in compiled mode. stores.hpp
-// contains most definitions for adapt/remote/store.
+// Contains the definitions for adapt/remote.hpp, adapt/feeders.hpp and the folder adapt/remote in compiled mode.
+// stores.hpp contains most definitions for adapt/remote/store.
 //
 //   #include <millrace/compiled/remote.hpp>      // c++ -std=c++20 -O3 -DMILLRACE_COMPILED -c
 //

@@ -151,9 +151,9 @@ class batch_lease {
   batch_lease& operator=(batch_lease&& other) noexcept;
   ~batch_lease() { release(); }
 
-  /// Returns size() keys, one for the sample of each row. work/segment/sample_names.hpp describes the keys of each
-  /// source. The keys are valid until release(). Throws setup_error if the batch was released, or if keys were not
-  /// requested by batch({.keys = true}).
+  /// Returns size() keys, one for each row. The key of a padding row is empty. work/segment/sample_names.hpp describes
+  /// the keys of each source. The keys are valid until release(). Throws setup_error if the batch was released, or if
+  /// keys were not requested by batch({.keys = true}).
   std::span<const std::string_view> keys() const;
 
   /// Returns whether the batch has keys, as requested by batch({.keys = true}).
@@ -182,8 +182,8 @@ class batch_lease {
   stream_view stream() const { return checked("stream()").streams_[0]; }
   /// Returns the number of the batch's GPU, as for cudaSetDevice(); -1 if the batch is on the host.
   int device_ordinal() const { return checked("device_ordinal()").from_->backend().ordinal(); }
-  /// Returns the slot number of the batch, in [0, session::slots()). With to_device({.fixed_slots = true}) the slot
-  /// number is step() % slots().
+  /// Returns the slot number of the batch, in [0, session::slots()). With to_device({.fixed_slots = true}), batch n of
+  /// the session, counted from 0, is in slot n % slots().
   std::size_t slot() const { return checked("slot()").meta_.slot; }
 
   /// Declares that another stream also uses this batch. Work that is added to `stream` after this call waits for the
@@ -195,7 +195,7 @@ class batch_lease {
 
   /// Releases the slot. Afterwards, the views and keys of this batch are no longer valid.
   void release() noexcept;
-  /// Returns whether this object has a batch that was not released or moved from.
+  /// Returns whether this object currently owns a batch.
   explicit operator bool() const noexcept { return from_ != nullptr; }
 
  protected:

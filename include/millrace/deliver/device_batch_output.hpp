@@ -7,11 +7,12 @@
 // frees the host slot. A batch is delivered as soon as its copy is queued, and the user's stream waits for the copy.
 // The release of a device slot records an event in each stream that used the slot. The next copy into the slot waits on
 // the device for these events. Therefore neither the trainer nor the stager waits for a training step. All slots, all
-// events and the copy stream are created at the start. With `fixed_slots`, batch n is always in slot n % device_slots,
-// at the same address.
-// Errors: an error of the device is delivered in place of the next batch. After the error, nothing is copied. A host
-// slot whose copy may still be running is not freed. If the requested batch is not in the ring, take() throws the
-// error. Threads and lifetime: as in deliver/batch_lease.hpp.
+// events and the copy stream are created at the start. With `fixed_slots`, batch n uses slot n % device_slots.
+// Therefore batch n + device_slots has the address of batch n.
+// Errors: after an error of the device, nothing is copied. ready_batch::error then contains the error. If the
+// requested batch is not in the ring, the call throws the error instead. A host slot whose copy may still be running is
+// not freed.
+// Threads and lifetime: as in deliver/batch_lease.hpp.
 #pragma once
 
 #include <millrace/deliver/batch_lease.hpp>
@@ -66,7 +67,7 @@ class device_gaps {
     backend_->record(*at(next_).to, stream);
     ++next_;
   }
-  /// Discards the current gap. Called if the trainer does not request the next batch immediately.
+  /// Discards the current gap. Called at the end of an epoch.
   void pause() noexcept {
     const std::lock_guard lock(mutex_);
     begun_ = false;
@@ -156,7 +157,7 @@ class device_batch_output final : public batch_output {
     std::uint64_t released_as = 0;   // sequence number of the slot's last release
     state now = state::released;
     ready_batch meta{};
-    batch_keys keys{};   // copy of the batch's keys, because the host slot is reused
+    batch_keys keys{};   // keys of the batch, swapped out of the host slot, which is reused
   };
   struct copy_under_way {
     device_slot* target;
@@ -192,7 +193,8 @@ class device_batch_output final : public batch_output {
   /// recorded error. Call this function only inside a catch block.
   std::exception_ptr lose_device() noexcept;
 
-  /// Returns the free slot that was released first, because the training step that used it is most likely complete.
+  /// Returns a free slot, or null. With `fixed_slots`, only the slot of the next batch is considered. Otherwise,
+  /// returns the slot that was released first, because its training step is most likely complete.
   template <class Ring>
   auto free_slot_locked(Ring& ring) const -> decltype(ring.data()) {
     if (options_.fixed_slots) {

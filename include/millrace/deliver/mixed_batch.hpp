@@ -6,9 +6,9 @@
 //     train_step(pixels, label_a, label_b, lambda, b.stream());
 //   }
 //
-// The type of the session is session<&example::pixels, &example::label, label_b<&example::label>, lambda>. All views
-// are in the same memory as the columns, on the host or on a device.
-// Errors, threads and lifetime: as for batch_of (deliver/batch.hpp).
+// The type of the session is session<&example::pixels, &example::label, label_b<&example::label>, lambda>. label_b,
+// lambda and the row mixes are in the same memory as the other columns: on the host or on a device. Errors, threads and
+// lifetime: as for batch_of (deliver/batch.hpp).
 #pragma once
 
 #include <millrace/base/version.hpp>

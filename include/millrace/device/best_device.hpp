@@ -6,10 +6,9 @@
 //             | mr::to_device({.device = device});
 //
 // If several processes run on one machine, each process uses GPU (local rank) % (number of GPUs). The local rank is
-// read from the environment variables of torchrun, Open MPI, MVAPICH2, MPICH's hydra or Slurm (see launchers).
-// Without these variables the local rank is 0. Millrace opens no other GPU. Kernels run on the current device of the
-// thread: call cudaSetDevice(device.ordinal()) before your own CUDA calls, which would otherwise open GPU 0 and use its
-// memory.
+// read from the environment variables of the launcher, such as torchrun, Open MPI or Slurm (base/machine.hpp). Without
+// these variables the local rank is 0. Millrace opens no other GPU. Kernels run on the current device of the thread:
+// call cudaSetDevice(device.ordinal()) before your own CUDA calls, which would otherwise open GPU 0 and use its memory.
 // Errors: io_error if a GPU exists and cannot be used.
 #pragma once
 

@@ -68,13 +68,13 @@ class pinned_slot {
 
   /// Returns the first byte.
   void* get() const noexcept { return memory_; }
-  /// Returns the size in bytes: complete pages.
+  /// Returns the size in bytes, rounded up to complete pages.
   std::size_t bytes() const noexcept { return bytes_; }
   /// Returns whether the memory is pinned.
   bool is_pinned() const noexcept { return from_ != source::system; }
   /// Returns the reason why the pages may be far from the GPU; empty if they are near.
   const std::string& far_reason() const noexcept { return far_reason_; }
-  /// Returns the reason why CUDA could not register the memory; empty if no attempt failed.
+  /// Returns CUDA's error if registering the memory failed, otherwise an empty string.
   const std::string& refusal() const noexcept { return refusal_; }
 
  private:

@@ -10,8 +10,8 @@
 // stream.
 // In the comments of this header, "waits" means that a stream of the device waits, not a thread. Only wait() and
 // copy_to_host() block the calling thread. Never call these two functions in the path of a training step.
-// Threads: the stager calls the copy functions; another thread calls wait(). The owner of a batch calls record(),
-// stream_waits_for() and copy_to_host(). Every thread calls enter_thread() first.
+// Threads: the stager calls the copy functions; another thread calls wait(). Both threads call enter_thread() first.
+// The owner of a batch calls record(), stream_waits_for() and copy_to_host().
 // Errors: functions throw io_error. Destructors never throw.
 #pragma once
 

@@ -1,4 +1,4 @@
-// Mixes the rows of a delivered batch on the host, after mix_rows({.deferred = true}), and creates dense labels.
+// Mixes rows of a delivered batch on the host, after the stage mix_rows({.deferred = true}). Creates dense labels.
 //
 //   mr::mix_rows(b.get<&example::pixels>(), b.row_mixes());       // in place, once for each column
 //   mr::tensor<float, 2> targets({b.size(), 1'000});

@@ -33,7 +33,7 @@ class node_memory {
 
   /// Returns the first byte.
   void* get() const noexcept { return memory_; }
-  /// Returns the size of the complete pages that contain this number of bytes.
+  /// Returns `bytes`, rounded up to complete pages.
   static std::size_t mapped_bytes(std::size_t bytes) noexcept;
   /// Returns 0 if mbind has set the node, or if no node was requested. Otherwise returns the errno of mbind, and the
   /// pages may be on any node.

@@ -12,7 +12,7 @@
 
 #include <millrace/base/version.hpp>
 
-struct CUstream_st;   // the target type of cudaStream_t; declared here so that no CUDA header is needed
+struct CUstream_st;   // cudaStream_t is a pointer to this type; declared here so that no CUDA header is needed
 
 namespace millrace { inline namespace MILLRACE_ABI {
 

@@ -1,6 +1,6 @@
 // Sets the name that profilers show for a stream.
 //
-//   detail::name_stream(copies_, "millrace copies");        // shown by the tool instead of "Stream 14"
+//   detail::name_stream(copies_, "millrace copies");        // shown by profilers instead of "Stream 14"
 //
 // The call does nothing if no profiler is attached, or if MILLRACE_NVTX is not defined. Threads: any. Errors: none.
 #pragma once

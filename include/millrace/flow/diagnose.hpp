@@ -3,9 +3,10 @@
 //   error: 'operator|<map_stage<...>>' is unavailable: millrace: the callable in map() returns void: ...
 //
 // Valid and invalid calls select different overloads of one name. Overloads for invalid calls are declared
-// `unavailable` with a sentence. Compilers print this sentence at the user's call. The overloads return a broken_flow,
-// which accepts every later stage. Therefore no second error follows. Most of these overloads are member functions or
-// constructors, because g++ reports the call of a free function twice.
+// `unavailable` with a sentence. Compilers print this sentence at the user's call. An invalid call returns a
+// broken_flow, or a broken_stage. A flow with a broken_stage is a broken_flow. A broken_flow accepts every later stage.
+// Therefore no second error follows. Most `unavailable` overloads are member functions or constructors, because g++
+// reports the call of a free function twice.
 #pragma once
 
 #include <millrace/flow/stage.hpp>

@@ -105,9 +105,9 @@ class source_weight {
     return before.weight + part * (next->weight - before.weight);
   }
 
-  /// Returns the mean weight of the positions [begin, end). No point of the weight may be inside this interval. If the
-  /// weight is linear() or contains a linear() weight, the result is the mean of the values at both ends. For any other
-  /// weight, the result is at(begin).
+  /// Returns the mean weight of the positions [begin, end). A point of the weight may be at `begin`, but not at a later
+  /// position of the interval. If the weight is linear() or contains a linear() weight, the result is the mean of the
+  /// values at `begin` and at `end` - 1. For any other weight, the result is at(begin).
   double mean(std::uint64_t begin, std::uint64_t end) const {
     return linear_ ? (at(begin) + at(end - 1)) / 2 : at(begin);
   }

@@ -23,9 +23,9 @@
 //
 // If max_outputs() would be the same number for all items, omit the function and pass the number: expand(stage,
 // {.max_outputs = 1'000}).
-// If a flow has a stage with finish(), a resumed run reads again from the start of a pass. Therefore finish() must
-// reset the stage to its initial state. If a stage runs on one thread and has no finish(), a resumed run reads again
-// from the start of the run.
+// If a flow has a stage with finish(), a resumed run reads the current pass again from its start. Therefore finish()
+// must reset the stage to its initial state. If a stage runs on one thread and has no finish(), a resumed run reads
+// again from the start of the run.
 //
 // 3. A source creates items, in shards that can be read independently. Pass it to from().
 //
@@ -70,7 +70,7 @@ class scratch;
 
 namespace detail {
 
-/// Base class of every stage. operator| recognizes stages by this class.
+/// Base class of the stages that map(), batch() and others return. operator| recognizes stages by this class.
 struct stage_tag {};
 /// Base class of every flow. operator| recognizes flows by this class.
 struct flow_tag {};

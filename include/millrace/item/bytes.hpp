@@ -3,7 +3,7 @@
 //   mr::bytes jpg = record["jpg"];        // shares the record's block: a copy only increments a reference count
 //   std::span<const std::byte> s = jpg;   // a raw view: valid while any `bytes` of that block lives
 //   std::string_view text = jpg.text();   // mr::text(jpg) checks that the text is UTF-8, and copies it
-//   auto label = record["cls"].as<std::int32_t>();   // the number in a text (integer and real)
+//   auto label = record["cls"].as<std::int32_t>();   // the number in the text; see integer() and real()
 //   jpg.name();                           // "jpg": the field's name, for error messages
 //   jpg.entries();                        // points at which its decoder may start; empty for most fields
 //   auto file = mr::bytes::owned(text);   // a copy of a std::string; for files, see io/file/read_file.hpp
@@ -156,7 +156,7 @@ inline void poison([[maybe_unused]] block& b) noexcept {
 
 inline void show_to_readers([[maybe_unused]] block& b) noexcept { allow_access(b.data(), b.capacity_bytes); }
 
-/// Returns the size class for `bytes`. At most a quarter of a block is unused.
+/// Returns the size class for `bytes`. Its blocks are at most a quarter larger than `bytes`, but at least 256 bytes.
 constexpr std::size_t size_class_of(std::size_t bytes) noexcept {
   const std::size_t at_least = bytes < 256 ? 256 : bytes;
   const auto power = static_cast<std::size_t>(std::bit_width(at_least - 1));
@@ -307,8 +307,8 @@ class bytes {
   // clang-format on
   /// Returns the bytes as text; valid while any `bytes` of the block lives.
   std::string_view text() const noexcept { return {reinterpret_cast<const char*>(view_.data()), view_.size()}; }
-  /// Returns the number in the text: an integer, float or double. `integer` and `real` describe the syntax. If the text
-  /// is not a number, or T cannot represent the number, throws data_error, which names field, shard and key.
+  /// Returns the number in the text: an integer, float or double. The syntax is that of Python's int() and float(). If
+  /// the text is not a number, or T cannot represent the number, throws data_error, which names field, shard and key.
   template <class T>
     requires(detail::integer_scalar<T> || detail::real_scalar<T>)
   T as() const {
@@ -331,7 +331,7 @@ class bytes {
   std::string_view name() const noexcept { return name_; }
   /// Returns the stored entry points of this field: positions at which its decoder may start, in the format of the code
   /// that created them. The entry points were checked against the bytes of the field. Most fields have no entry points.
-  /// Parts and copies of a field never have entry points. Valid while any `bytes` of the block lives.
+  /// Parts of a field and copies by owned() never have entry points. Valid while any `bytes` of the block lives.
   std::span<const std::byte> entries() const noexcept {
     if (!block_ || (block_.get()->entries_table == 0 && block_.get()->parts == 0)) return {};
     return detail::find_entries(*block_.get(), view_);

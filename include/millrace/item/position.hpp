@@ -125,7 +125,7 @@ struct position {
 
   /// Returns whether the point belongs to a run with an index.
   bool has_index() const noexcept { return version == index_version || version == older_index_version; }
-  /// Returns whether the point belongs to a run that packs samples into rows.
+  /// Returns whether the point belongs to a run in which pack() builds rows of tokens.
   bool packs() const noexcept {
     return version == packing_version || version == older_packing_version || version == oldest_packing_version;
   }

@@ -53,7 +53,7 @@ class missing_field_error : public data_error {
  public:
   using data_error::data_error;
 
-  /// Appends to the message, and replaces the hint.
+  /// Appends `more` to the message, and replaces the hint with `hint`.
   void explain(std::string_view more, std::string hint) {
     add(more);
     advise(std::move(hint));
@@ -100,7 +100,7 @@ class record {
     return all;
   }
 
-  /// The order of fields that match a pattern: by the numbers in their names, or as in the shard.
+  /// The order of fields that match a pattern: by the texts that '*' matches (see fields()), or as in the shard.
   enum class order : std::uint8_t { number, shard };
 
   /// Returns the fields that match one of `patterns`, which are separated by ';'. The result may be empty. A pattern is
@@ -110,8 +110,7 @@ class record {
   std::vector<bytes> fields(std::string_view patterns, order by = order::number) const;
 
   /// Returns one field for each name, in the order of the names. The names can be read from the sample's JSON, for
-  /// example. A name may have alternatives, such as "jpg;png". Throws data_error if the record does not have one of the
-  /// fields.
+  /// example. A name may have alternatives, such as "jpg;png". Throws data_error if the record has no field for a name.
   template <class Names>
     requires requires(const Names& names) { std::string_view(*names.begin()); }
   std::vector<bytes> fields(const Names& names) const {
@@ -123,7 +122,7 @@ class record {
     return fields<std::initializer_list<std::string_view>>(names);
   }
 
-  /// Returns true if the record has one of `names`, which is one field name, or several field names separated by ';'.
+  /// Returns true if the record has at least one of the fields in `names`: field names separated by ';'.
   bool has(std::string_view names) const noexcept { return find(names) != none; }
 
   /// Returns the first field of `names` that the record has. `names` has the same form as in has().

@@ -74,7 +74,7 @@ namespace detail {
 /// copied.
 /// Cost: one small block, about 0.1 us.
 struct record_join {
-  std::span<const record> parts;                ///< the first is not empty; an empty record adds no fields
+  std::span<const record> parts;                ///< the first must not be empty; an empty record adds no fields
   std::span<const std::string> prefixes = {};   ///< prefix of the field names of each part; missing prefixes are empty
 
   /// Returns the joined record, in a block of `pool`.

@@ -86,7 +86,7 @@ class item_or_error {
  private:
   enum class content : std::uint8_t { nothing, item, error };
 
-  // Calls reset() without MILLRACE_ALWAYS_INLINE, because emplace() then needs fewer instructions.
+  // Not MILLRACE_ALWAYS_INLINE, unlike reset(), so that emplace() needs fewer instructions.
   void clear() noexcept { reset(); }
   void move_from(item_or_error& other) {
     if (other.content_ == content::item) std::construct_at(&item_, std::move(other.item_));
@@ -144,8 +144,8 @@ template <class T>
 struct sample {
   /// - void_row: a row without a sample
   /// - batch_end: the end of a batch
-  /// - epoch_end: the end of a pass; stages emit their remaining items in finish()
-  /// - pass_end: the end of a pass; stages keep their remaining items for the next pass
+  /// - epoch_end: the end of a pass at which stages emit their remaining items, in finish()
+  /// - pass_end: the end of a pass at which stages keep their remaining items for the next pass
   /// - damaged: a sample that could not be read, with an error instead of an item
   /// - failed: the end of the run, with an error instead of an item
   enum class kind : std::uint8_t { item, void_row, batch_end, epoch_end, pass_end, damaged, failed };
@@ -153,7 +153,7 @@ struct sample {
   [[no_unique_address]] item_or_error<T> item{};
   kind what = kind::item;
   std::uint64_t epoch : 48 = 0;
-  std::uint64_t pass = 0;   ///< number of the pass through the data set; also rng::key::epoch
+  std::uint64_t pass = 0;   ///< number of the pass through the data set; also the value of rng::key::epoch
   std::uint64_t id = 0;
   std::uint64_t digest = 0;    ///< added to the digest of the run, if the run has one
   std::uint64_t ordinal = 0;   ///< ordinal of the source's sample in its pass; derived items have the same ordinal

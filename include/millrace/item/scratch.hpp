@@ -35,7 +35,7 @@ class scratch {
     return *static_cast<T*>(add({&type_mark<T>, new T(), [](void* object) { delete static_cast<T*>(object); }}));
   }
 
-  /// Adds `times` to the event count of this name; `event` is a string literal.
+  /// Adds `times` to the count of the event whose name is `event`, a string literal.
   void count(const char* event, std::uint64_t times = 1) noexcept {
     if (counts_ && times > 0) counts_->count(event, times);
   }

@@ -11,12 +11,12 @@
 // - otherwise MPI, even inside a job of Flux, HPE PALS, jsrun or Slurm.
 //
 // It is an error if the variables of two MPI launchers contradict each other. Horovod counts as an MPI launcher. RANK
-// and WORLD_SIZE without TORCHELASTIC_RUN_ID must not contradict any launcher. A rank without a world size is an error,
-// too: PMIx and ALPS, for example, do not set the size. The variables of Slurm are used only inside a step of srun. A
-// batch script and the shell of salloc are single processes, although they have the variables of the complete job
-// (SLURM_PROCID=0, SLURM_NTASKS=64).
-// Errors: throws setup_error that names the variable. Causes: the rank or the world size is missing, a value is not a
-// number, a rank is not less than the world size, or two launchers contradict each other.
+// and WORLD_SIZE without TORCHELASTIC_RUN_ID must not contradict the launcher whose variables are used. A rank without
+// a world size is an error, too. For example, PMIx and ALPS do not set the size. PMIX_RANK=0 alone is allowed. The
+// variables of Slurm are used only inside a step of srun. A batch script and the shell of salloc are single processes,
+// although they have the variables of the complete job (SLURM_PROCID=0, SLURM_NTASKS=64).
+// Errors: throws setup_error that names the variable or both launchers. Causes: the rank or the world size is missing,
+// a value is not a number, a rank is not less than the world size, or two launchers contradict each other.
 // Threads: the functions read the environment; no thread may change it during a call.
 // Source: the documentation named in base/machine.hpp, and the documentation of Slurm (output environment variables of
 // srun).
@@ -56,8 +56,8 @@ world world_from_launcher();
 
 namespace detail {
 
-/// Throws the setup_error for a session without a world. The message has the `cause`, and the hint lists possible
-/// worlds.
+/// Throws the setup_error for a session without a world. The message contains `cause`, and the hint lists the possible
+/// values of `.world`.
 [[noreturn]] void throw_world_unset(const std::string& cause);
 
 /// Returns the number at index `node` of Slurm's list of tasks per node, such as "2(x3),1"; 0 if the list is too short.
@@ -77,7 +77,7 @@ class launcher_reader {
     for (const char* name : {"Horovod", "Open MPI", "MVAPICH2", "MPICH"}) {
       if (std::string_view(name) == "MPICH" && !set("PMI_RANK") && set("PALS_RANKID")) continue;
       const std::optional<world> next = read_one(launcher_named(name));
-      // Slurm also sets the variables of MPICH, to the same values.
+      // Slurm also sets the variables of MPICH. They contain the same rank and size as the variables of Slurm.
       const bool of_job = next && step && std::string_view(name) == "MPICH" && agree(*next, *step);
       if (!next || of_job) continue;
       if (result && !agree(*result, *next)) disagree(*result, *next);
@@ -111,7 +111,8 @@ class launcher_reader {
   }
 
  private:
-  /// Reads the variables of the job's own launcher. Launchers that may run inside another launcher are tried first.
+  /// Reads the variables of Flux, HPE PALS, jsrun or Slurm. Launchers that may run inside another launcher are tried
+  /// first.
   MILLRACE_RARE std::optional<world> read_job() const {
     if (auto flux = read_one(launcher_named("Flux"))) {
       const std::size_t nodes = set("FLUX_JOB_NNODES") ? number("FLUX_JOB_NNODES") : 0;
@@ -194,7 +195,8 @@ class launcher_reader {
     return text.size() < 10 || (text.size() == 10 && text < "4294967280");
   }
 
-  /// Returns the Slurm variables. Prefers the number of tasks of the step, because the number of the job may differ.
+  /// Returns the names of Slurm's variables. Prefers the task count of the step to the task count of the job, because
+  /// the counts may differ.
   MILLRACE_RARE launcher slurm_step() const {
     launcher l = launcher_named("Slurm");
     if (set("SLURM_STEP_NUM_TASKS")) l.world_size = "SLURM_STEP_NUM_TASKS";

@@ -44,7 +44,7 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-// Describes the order of one pass before the shuffle: the samples of all shards, shard after shard.
+// pass_layout describes the order of one pass before the shuffle: the samples of all shards, shard after shard.
 //
 // `counts` contains the number of samples in each shard, in the order of the user's list. `shards` is a permutation of
 // the indices of that list. Shards may be empty. The dropped samples form one block at any offset.
@@ -68,8 +68,8 @@ class pass_permutation {
   pass_permutation() = default;
   explicit pass_permutation(const options& o);
 
-  /// Returns the index that a sample has before the shuffle. `ordinal` is the number of the sample in the order. It
-  /// must be below the length.
+  /// Returns the index that a sample has before the shuffle. `ordinal` is the number of the sample in the shuffled
+  /// order, and must be below the length.
   std::uint64_t operator[](std::uint64_t ordinal) const noexcept {
     return wide_.empty() ? narrow_[ordinal] : wide_[ordinal];
   }
@@ -271,7 +271,7 @@ class exact_order {
   /// Returns the same order with another window. If the number of lanes is automatic, computes this number again.
   exact_order with_window(std::size_t window) const;
   /// Returns the window of one lane in samples: a sample moves by less than this number of places in its lane. If each
-  /// pass is a uniform permutation, returns the length of the pass.
+  /// pass is a uniform permutation, returns samples().
   double lane_window() const noexcept;
   /// If the window is too small for the number of lanes, returns a warning. Otherwise returns an empty string.
   std::string window_notice() const;

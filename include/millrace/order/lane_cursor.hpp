@@ -6,9 +6,9 @@
 //
 // The iteration begins with the rank's first position at or after the start. From there on, it delivers the same
 // samples as an iteration from the start of the epoch. Several cursors may use one exact_order independently.
-// Memory: the shards of one pass, and the walks of the rank's lanes (order/exact_order.hpp), or the permutation of the
-// pass. A lane is an interleaved part of the order. Cost: if ranks share a lane, each rank walks the complete lane, at
-// about 0.1 us per sample.
+// Memory: the list of the shards of one pass. If the pass is a uniform permutation, also its table; otherwise one
+// lane_walk for each lane of the rank (order/exact_order.hpp). A lane is an interleaved part of the order. Cost: if
+// ranks share a lane, each rank walks the complete lane, at about 0.1 us per sample.
 // Errors: setup_error for a world size that does not divide the global batch, and for a position after the end of the
 // epoch. The end itself is a valid position, where next() returns nothing. Threads: not thread-safe.
 // Lifetime: the exact_order must outlive the cursor.
@@ -59,7 +59,7 @@ class lane_cursor {
   void prefetch() const noexcept {
     for (std::size_t at = 0; at < sizeof *this; at += 64) __builtin_prefetch(reinterpret_cast<const char*>(this) + at);
   }
-  /// Loads the tables that next() reads into the CPU's cache. Call prefetch() some time earlier, because this function
+  /// Loads into the CPU's cache the tables that next() uses. Call prefetch() some time earlier, because this function
   /// reads the object to find the tables.
   void prefetch_tables() const noexcept {
     layout_.prefetch();

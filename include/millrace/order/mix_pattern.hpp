@@ -73,10 +73,10 @@ class mix_pattern {
   /// Returns, for each source, the position of its sample with the number `numbers[source]`. Scans one period.
   std::vector<std::uint64_t> positions_of(const std::vector<std::uint64_t>& numbers) const;
 
-  /// Returns integer shares that match the weights to within one millionth, with the smallest possible sum. If no sum
-  /// up to longest_period is sufficient, rounds the shares so that their sum is longest_period. Throws setup_error if
-  /// `weights` is empty, if a weight is invalid (check_weight()), or if a weight is below 1 / longest_period of their
-  /// sum.
+  /// Scales the weights to the smallest sum at which each is within one millionth of an integer. Returns these integers
+  /// as shares. If no sum up to longest_period has this property, rounds the shares so that their sum is
+  /// longest_period. Throws setup_error if `weights` is empty, if a weight is invalid (check_weight()), or if a weight
+  /// is below 1 / longest_period of their sum.
   static std::vector<std::uint64_t> shares_of(const std::vector<double>& weights);
   /// Throws setup_error unless `weight` is finite and above 0.
   static void check_weight(double weight);

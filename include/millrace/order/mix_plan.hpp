@@ -60,7 +60,7 @@ class mix_plan {
   std::size_t sources() const noexcept { return sources_.size(); }
   /// Returns the order of one source.
   const exact_order& source(std::size_t i) const noexcept { return sources_[i]; }
-  /// Returns the shares of the sources at the start of an epoch, or none if the weights change with the position.
+  /// Returns the shares of the sources at the start of an epoch. Returns no shares if the mix needs a mix_schedule.
   std::vector<std::uint64_t> shares() const {
     return phases_.empty() ? std::vector<std::uint64_t>{} : phases_.front().pattern.shares();
   }
@@ -134,7 +134,7 @@ class mix_plan {
   options options_;   // without the counts, which sources_ stores
   std::vector<exact_order> sources_;
   std::vector<std::uint64_t> first_shards_;
-  std::shared_ptr<const mix_schedule> schedule_;   // null if the weights are constant
+  std::shared_ptr<const mix_schedule> schedule_;   // null if a mix_pattern suffices
   std::vector<mix_phase> phases_;                  // empty with a schedule
   std::size_t measure_ = 0;
   std::uint64_t positions_ = 0, dropped_ = 0;

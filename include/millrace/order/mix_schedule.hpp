@@ -8,13 +8,13 @@
 //
 // Blocks: the positions are divided into blocks, usually of 256 positions. A block also ends at each point of steps()
 // and linear() (functions that define changing weights). Weights are evaluated once per block. For a linear weight, the
-// mean over the block is used. A function is called for the first position of the block.
+// mean over the block is used. A weight function of the user is called for the first position of the block.
 //
-// Shares: the lag of a source is its expected number of samples at the end of the block, minus its actual number. In
-// each block, each source first gets as many positions as the integer part of its lag. Then the sources with the
-// largest remaining lags get one more position each, until the block is full. A mix_pattern (mix_pattern.hpp)
-// distributes the samples inside the block. All numbers are integers; every machine computes the same result. A resume
-// needs no state.
+// Shares: the lag of a source is its expected number of samples up to the end of the block, minus its samples in
+// earlier blocks. In each block, each source first gets as many positions as the integer part of its lag. Then the
+// sources with the largest remaining lags get one more position each, until the block is full. A mix_pattern
+// (mix_pattern.hpp) distributes the samples inside the block. Lags are integers, and every machine computes the same
+// result. A resume needs no state.
 //
 // Positions are counted from the start of the run. With the rules stop and reweight (flow/source_weight.hpp), positions
 // are counted from the start of the epoch, and a block also ends where a source has no more samples.
@@ -69,7 +69,7 @@ class mix_schedule {
   std::shared_ptr<const mix_phase> phase_at(std::uint64_t position) const;
 
   /// Returns, for each source, the number of samples of one rank in the positions [begin, end) of the run. If a recent
-  /// call had the same rank and `begin`, and no larger `end`, only the positions after its `end` are computed.
+  /// call had the same rank and `begin`, and a lower `end`, the computation continues from that `end`.
   std::vector<std::uint64_t> counts_of(const world& mine, std::uint64_t begin, std::uint64_t end) const;
 
   /// Returns the source whose first pass ends last, and the number of positions until this end. With stop, returns the
@@ -92,7 +92,7 @@ class mix_schedule {
   };
   /// Moves a walk to its next block. With stop and reweight, the block after the end of the epoch has no end.
   void advance(walk& at) const;
-  /// Returns, for each source that completes its first pass in a block, the number of positions until then.
+  /// Returns, for each source that completes its first pass in a block, the position after its last sample.
   std::vector<std::uint64_t> ends_in(const walk& at, const mix_pattern& pattern) const;
   /// If a source runs out in a block, ends the block at that position.
   void cut(walk& at) const;

@@ -56,7 +56,7 @@ class shard_order {
   std::vector<std::size_t> shards_of(std::uint64_t epoch) const;
 
   /// Returns the key by which the jitter sorts sample `index` of the epoch's sequence, in ascending order. The key is a
-  /// place in the order, in units of 1/65536.
+  /// fractional place in the order, multiplied by 65536.
   std::uint64_t jitter_key(std::uint64_t epoch, std::uint64_t index) const noexcept;
   /// Returns whether the jitter changes the order at all.
   bool jitters() const noexcept { return options_.shuffled && options_.window > 1; }

@@ -117,13 +117,13 @@ class shuffle_forecast {
     }
   }
 
-  /// Returns a sort key, in samples: about `delivered` samples of the lane have smaller keys. order/lane_jitter.hpp
-  /// defines the keys.
+  /// Returns a sort key, in samples: about `delivered` samples of the lane have smaller keys. lane_jitter in
+  /// order/exact_order.hpp defines the keys.
   static double key_of(double delivered, double window, double all) noexcept;
 
   const exact_order* plan_;
   world world_;
-  std::vector<pass_layout> layouts_;   // the first passes
+  std::vector<pass_layout> layouts_;   // layouts of the first passes
   std::size_t rows_ = 1, rounds_ = 1;
 };
 

@@ -69,8 +69,9 @@ class sliding_jitter {
   void clear() noexcept { waiting_.clear(); }
 
  private:
-  // The standard heap functions put the greatest element at the front, so they use sorts_after() as their less-than. A
-  // function object is faster here: g++ would call a function through its address for each comparison.
+  // The standard heap functions put the greatest element at the front. With sorts_after() as the comparison, this
+  // element is the first in order. A function object is faster here: g++ would call a function through its address for
+  // each comparison.
   struct later {
     bool operator()(const Entry& a, const Entry& b) const noexcept { return sorts_after(a, b); }
   };

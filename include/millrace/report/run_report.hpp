@@ -8,7 +8,7 @@
 // with other numbers of workers.
 #pragma once
 
-#include <millrace/base/version.hpp>   // first, so that the error of an older standard has few lines
+#include <millrace/base/version.hpp>   // first, so that compiling with an older C++ standard prints a short error
 #include <millrace/base/machine.hpp>
 #include <millrace/measure/values/event_counts.hpp>
 #include <millrace/measure/values/event_names.hpp>
@@ -40,11 +40,11 @@ struct picture_statistics {
     std::uint64_t pictures = 0;
   };
 
-  std::uint64_t own_together = 0, own_alone = 0;   ///< by the built-in decoder, several at once; or alone
+  std::uint64_t own_together = 0, own_alone = 0;   ///< decoded by the built-in decoder: several at once; one alone
   std::vector<reason> by_libjpeg{};                ///< reasons, in descending order of frequency
   std::uint64_t smaller = 0;                       ///< decoded at 1/8, 2/8 or 4/8 of the size, by any decoder
   std::uint64_t progressive = 0;
-  std::uint64_t by_entries = 0, by_restarts = 0;   ///< crops that skipped data with stored entry points; with restart
+  std::uint64_t by_entries = 0, by_restarts = 0;   ///< crops that skipped data: by stored entry points; by restart
                                                    ///< markers
   std::uint64_t entries_refused = 0;               ///< images whose entry points belong to another file
   std::uint64_t damaged = 0;                       ///< damaged images, decoded because of accept_damaged
@@ -84,7 +84,7 @@ struct picture_statistics {
 struct run_origin {
   std::string program{};   ///< name of the program without its folder
   std::string date{};      ///< time of the report, UTC
-  std::string command{};   ///< the first 2,000 characters
+  std::string command{};   ///< command line, cut after 2,000 characters
   std::string machine{};   ///< processor, memory, system and host name
 
   /// Returns the origin of this process.
@@ -99,7 +99,7 @@ std::string line_after(const char* path, std::string_view word);
 /// Returns the arguments of this process, each followed by a zero byte.
 std::string arguments_of_this_process();
 
-/// Returns the arguments as one line of at most 2,000 characters. Puts arguments with special characters in single
+/// Returns the arguments as one line, cut after 2,000 characters. Puts arguments with special characters in single
 /// quotes, as a shell requires. A shell cannot restore arguments that contain a single quote, a backslash, or a byte
 /// that is not printable ASCII.
 std::string command_of(std::string_view arguments);

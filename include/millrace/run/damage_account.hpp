@@ -6,8 +6,8 @@
 //   account.replaced();  account.masked();      // rows so far
 //
 // A lost shard counts as one event. Its rows do not count for the limits on damaged samples.
-// Errors: data_error when a limit is exceeded. The message shows the first five damaged samples. Also the errors of
-// quarantine_list.
+// Errors: data_error when a limit is exceeded. The message shows the first five damaged samples or lost shards. Also
+// the errors of quarantine_list.
 // Threads: the trainer calls add(); any thread may read the counters.
 #pragma once
 
@@ -39,7 +39,7 @@ class damage_account {
   damage_account(damage_options o, const world& mine);
   ~damage_account();
 
-  /// Adds the damaged rows of the next batch, in order. Throws data_error if too many rows are damaged.
+  /// Adds the next delivered batch. Throws data_error if the damage exceeds a limit.
   void add(const ready_batch& b, const batch_origin& origin, event_counts& counts);
   /// Adds shards that were lost.
   void add(const std::vector<std::exception_ptr>& shards, event_counts& counts);

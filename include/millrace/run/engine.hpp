@@ -49,8 +49,8 @@ class engine_base {
     const std::shared_ptr<sample_names>& names;
     const damage_rule* damaged;
   };
-  /// Passes the sample names and the damage rule to the read stage (the part of the pipeline that reads shards), and
-  /// starts the run.
+  /// Passes the sample names to the read stage (the part of the pipeline that reads shards), and starts the run. If the
+  /// damage rule tolerates damage, reading continues after damage.
   void start(const read_parts& of, built_segments& segments);
 
   run_core core_;
@@ -78,7 +78,7 @@ class batch_engine : public engine_base {
   }
 
  protected:
-  /// Sets the positions of the columns in a slot (the memory of a batch). `places` must outlive the engine's batches.
+  /// Sets the places of the columns in a slot (the memory of a batch). `places` must outlive the engine's batches.
   MILLRACE_RARE void set_places(const typename Batch::places& places) {
     places_ = &places;
     current_ = Batch(places, {});

@@ -31,14 +31,14 @@ struct memory_budget {
   std::size_t window = 0;           ///< samples of the shuffle window
   bool withholds = false;           ///< whether the run may withhold all samples until the window is full
   double sample_bytes = 0;          ///< mean encoded size of the samples read so far
-  std::size_t neighbor_bytes = 0;   ///< maximum bytes of samples that are prefetched with their neighbors
+  std::size_t neighbor_bytes = 0;   ///< maximum bytes of all blocks (samples that are read together)
 
   /// Returns the default number of batches to prefetch on the host, from 2 to 16. The number is higher for small
   /// batches.
   static std::size_t default_prefetch(std::size_t batch_bytes) noexcept;
 
-  /// Returns the bytes of the shuffle window. About half a window is in memory at a time. If `withholds` is set and the
-  /// budget allows it, the complete window is in memory at the start of a run.
+  /// Returns the bytes of half the shuffle window, because about half of it is in memory at a time. If `withholds` is
+  /// set and the complete window fits in the budget, returns the bytes of the complete window.
   std::size_t window_bytes() const noexcept;
   /// Returns the maximum bytes of encoded samples in memory: `read_ahead_bytes` or the bytes of one batch's samples,
   /// whichever is more. The workers start on a batch only after all its samples have been read.

@@ -177,7 +177,8 @@ class pipeline_builder : public built_segments {
 
  private:
   /// Builds the segments for `maps` and `stages`. `maps` are the maps that have been fused so far. `begun` is the place
-  /// of the first of these maps in the flow. `In` is the input type of this map. `here` is the place of the next map.
+  /// in the flow of the first of these maps, and `In` is the input type of that map. `here` is the place of the next
+  /// map.
   template <class In, class Now, class... Maps, class First, class... Rest>
   [[gnu::cold]] sample_sink<In>& next(stage_list<Maps...>&& maps, map_entry begun, map_entry here,
                                       stage_list<First, Rest...>&& stages) {

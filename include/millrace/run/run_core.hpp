@@ -67,7 +67,7 @@ class run_core {
   const session_options& options() const noexcept { return options_; }
   /// Returns the memory budget of the run, in bytes.
   std::size_t budget_bytes() const noexcept { return budget_bytes_; }
-  /// Returns the maximum bytes of samples that are read and that no worker has claimed yet.
+  /// Returns the limit for prefetched samples that no worker has claimed yet, in bytes.
   std::size_t read_ahead_bytes() const noexcept { return read_ahead_bytes_; }
   /// Returns the number of rows in a full batch.
   std::size_t batch_rows() const noexcept { return settings_.batch_rows; }
@@ -110,8 +110,8 @@ class run_core {
     if (b && b.epoch() > first_open_epoch_) first_open_epoch_ = b.epoch();
     return b;
   }
-  /// Begins a loop: advances `current` to the first batch of `epoch`, by the rules of step(). Throws setup_error if the
-  /// loop has no batch.
+  /// Begins a loop: advances `current` to the first batch of `epoch`, by the rules of step(). Returns false if the loop
+  /// has no batch. Throws setup_error if an earlier loop has passed `epoch`, or if the run has ended.
   bool begin(batch_lease& current, std::uint64_t epoch);
   /// Advances `current` to the next batch of `epoch`, or of any epoch if `epoch` is `endless`. Returns false at the
   /// end.
@@ -204,7 +204,7 @@ class run_core {
   std::uint64_t last_epoch_ = endless;   // epoch of the last batch in a loop over one epoch
   std::uint64_t first_open_epoch_ = 0;   // first epoch that a loop may still request
   run_end end_;
-  trace_span step_range_;   // from a delivery to the next call of next()
+  trace_span step_range_;   // from a delivery to end_step()
 
   std::atomic<std::uint64_t> delivered_{0}, samples_{0}, delivered_bytes_{0};
   trainer_times times_;

@@ -21,8 +21,8 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 /// launcher started several processes and `world` is not set.
 session_options checked(session_options o);
 
-/// Throws the setup_error for a loop over `epoch` (endless: over the rest of the run) after the session has delivered
-/// all epochs.
+/// Throws the setup_error for a loop that begins after the session has delivered all epochs. `epoch` is the epoch of
+/// the loop, or `endless` for a loop over all epochs.
 [[noreturn]] void throw_finished(const session_options& o, std::uint64_t epoch);
 
 /// Throws the setup_error for a loop over an `epoch` to which the session cannot return. `next` is the first epoch that
@@ -51,7 +51,8 @@ struct run_end {
   void check() {
     if (error) raise();
   }
-  /// The first call throws the original error. Each later call throws a setup_error that repeats its message.
+  /// The first call throws the original error. Each later call throws a setup_error that repeats the message of the
+  /// original error.
   [[noreturn]] void raise();
 
  private:

@@ -27,7 +27,8 @@ inline constexpr std::uint64_t endless = ~std::uint64_t{0};
 /// Defines when a session reports a stall of its run. The report shows the wait of each stage, and never ends the run.
 struct stall_options {
   /// Minimum duration of a stall; 0 disables the reports. By default, a stall is a step of the session's start, or a
-  /// wait in next(), that lasts at least 10 s. If you set `after`, a training step of this duration is a stall, too.
+  /// wait in next(), that lasts at least 10 s. If you set `after`, a training step that lasts at least `after` is a
+  /// stall, too.
   std::optional<std::chrono::nanoseconds> after{};
 
   /// Returns `after`, or its default.
@@ -78,8 +79,8 @@ struct session_options {
   bool threads_near_device = false;
   std::optional<std::size_t> memory_bytes{};   ///< memory budget; default: a quarter of the usable memory
   /// Maximum bytes of samples that are read and not yet claimed by a worker. The default is 256 MiB, but at most a
-  /// quarter of the memory budget. The read-ahead begins at 64 MiB. If the workers wait because the storage pauses, the
-  /// read-ahead grows up to this maximum.
+  /// quarter of the memory budget. The limit is 64 MiB at first. If the workers wait because the storage pauses, the
+  /// limit grows, up to this maximum.
   std::optional<std::size_t> read_ahead_bytes{};
   /// Slots in addition to those that prefetch() and to_device() request. Set this to the number of batches that your
   /// loop keeps in addition to the current batch.
@@ -96,14 +97,15 @@ struct session_options {
   /// The first epoch of a run that has no resume point. Without an index, a value above 0 requires that an epoch is one
   /// pass over the source.
   std::uint64_t first_epoch = 0;
-  /// Accepts a resume point that was saved with fewer shards or samples; requires an index. The run continues with the
-  /// next epoch, over all samples. The rest of the interrupted epoch is skipped, so that no epoch repeats a sample.
+  /// Accepts a resume point that was saved when the data set had fewer shards or samples; requires an index. The run
+  /// continues with the next epoch, over all samples. The rest of the interrupted epoch is skipped, so that no epoch
+  /// repeats a sample.
   bool grown = false;
   /// Number of lanes (interleaved parts of the order). Each lane is shuffled with its share of the window. With an
   /// index, the default depends on the numbers of samples and shards and on the window. Without an index, the default
-  /// is one lane for each rank, and other numbers must be multiples of the number of ranks. If the source has fewer
-  /// shards than lanes, the session uses fewer lanes: the greatest divisor of `lanes` that is not above the number of
-  /// shards.
+  /// is one lane for each rank, and other numbers must be multiples of the number of ranks. If a source without an
+  /// index has fewer shards than lanes, the session uses fewer lanes: the greatest divisor of `lanes` that is not above
+  /// the number of shards.
   std::optional<std::size_t> lanes{};
   damage_options on_damage{};   ///< policy for damaged samples; by default the first damaged sample ends the run
   /// A row_storage (adapt/feeders/row_storage.hpp). Through a row_storage, other machines compute rows if the workers

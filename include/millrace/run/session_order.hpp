@@ -189,7 +189,7 @@ owner<planned_run> planned_run_for(const Source& source, const flow_facts& f, co
   if constexpr (may_be_planned<Flow>())
     if (f.has_index) return source.plan(indexed_options(f, o));
   if constexpr (may_stream<Flow>()) return streamed_run_for(source, f, o);
-  else return nullptr;   // unreachable: has_index is true
+  else return nullptr;   // unreachable: a flow that cannot stream has an index
 }
 
 /// Returns the read stage (the part of the pipeline that reads shards) of `run`. `run` must be the result of

@@ -1,6 +1,6 @@
 // The share of a machine's cores and memory that a session uses by default.
 //
-//   const unsigned workers = mr::detail::automatic_workers(options, cores);   // cores near the device; empty for all
+//   const unsigned workers = mr::detail::automatic_workers(options, cores);   // cores near the device; if empty, all
 //
 // The ranks on one machine divide its cores and memory. `options` must be a result of checked(), which sets
 // session_options::world.

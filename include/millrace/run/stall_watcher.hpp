@@ -1,4 +1,4 @@
-// Reports the wait of each stage if no batch arrives for the time stall_options::least(). A stall_watcher never ends a
+// Reports the wait of each stage if no batch arrives for at least stall_options::least(). A stall_watcher never ends a
 // run.
 //
 //   mr::detail::stall_watcher watcher({.after = std::chrono::seconds(30)}, times, [&] { return waits(); },
@@ -57,7 +57,7 @@ class start_steps {
  private:
   trainer_times* const times_;
   mutable std::mutex mutex_;     // guards all members below
-  const char* name_ = nullptr;   // null between steps
+  const char* name_ = nullptr;   // null before the first step and after over()
   std::uint64_t since_ns_ = 0;
   const read_meter* reads_ = nullptr;
 };

@@ -30,8 +30,8 @@ class shuffled_byte_table {
   }
 
  private:
-  /// For each byte of `v`, selects one of `count` rows, beginning with row `first`. Returns the entry of this row at
-  /// the lower four bits of the byte. The highest bit of each byte in bits[i] is bit 4 + i of the byte in `v`; these
+  /// For each byte of `v`, selects one of the rows `first` to `first + count - 1`. Returns entry n of this row, where n
+  /// is the lower four bits of the byte. The highest bit of each byte in bits[i] is bit 4 + i of the byte in `v`; these
   /// bits select the row. If the highest bit of the byte in `v` is set, the result is 0.
   template <std::size_t count>
   MILLRACE_SIMD bytes of_rows(std::size_t first, bytes v, const bytes* bits) const noexcept {

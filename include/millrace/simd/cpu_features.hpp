@@ -49,7 +49,8 @@ inline bool cpu_has_crc32c() noexcept {
 #endif
 }
 
-/// Returns whether the CPU has BMI and BMI2. With them, one instruction shifts or masks by a variable number of bits.
+/// Returns whether the CPU has BMI and BMI2. With them, one instruction shifts by a variable number of bits, or
+/// extracts a variable number of low bits.
 inline bool cpu_has_bit_manipulation() noexcept { return MILLRACE_CPU_HAS("bmi") && MILLRACE_CPU_HAS("bmi2"); }
 
 /// Returns whether the CPU has a fast instruction that moves bits to the positions of a mask. On x86-64, this is PDEP;

@@ -4,8 +4,8 @@
 //   using mr::detail::crc32c_instruction;
 //   if (mr::detail::cpu_has_crc32c()) state = mr::detail::crc_by_instruction<crc32c_instruction>(data, state);
 //
-// Long data is divided into three consecutive parts, called lanes here. The loop processes them alternately, so that
-// the processor can execute their instructions in parallel.
+// Long data is divided into blocks of three consecutive parts, called lanes here. The loop processes the lanes of a
+// block alternately, so that the processor can execute their instructions in parallel.
 // Errors: none. Threads: pure functions; any thread.
 #pragma once
 
@@ -163,10 +163,10 @@ __attribute__((target("pclmul"), always_inline)) inline crc32_lane fold_crc32_la
   return __builtin_ia32_pclmulqdq128(lane, by, 0x00) ^ __builtin_ia32_pclmulqdq128(lane, by, 0x11) ^ next;
 }
 
-/// Reduces the largest multiple of 16 bytes to 16 bytes with the same CRC-32, by carry-less multiplication, and sets
-/// `done_bytes` to the number of replaced bytes. With an initial state of 0, the 16 bytes produce the same state as the
-/// replaced bytes with `state`. Call this function only if the processor has PCLMUL. Source: Gopal et al., "Fast CRC
-/// Computation for Generic Polynomials Using PCLMULQDQ Instruction" (Intel, 2009).
+/// Reduces the longest prefix of `data` that has a multiple of 16 bytes to 16 bytes, by carry-less multiplication. Sets
+/// `done_bytes` to the size of the prefix. With an initial state of 0, the 16 bytes produce the same state as the
+/// prefix with the initial state `state`. Call this function only if the processor has PCLMUL. Source: Gopal et al.,
+/// "Fast CRC Computation for Generic Polynomials Using PCLMULQDQ Instruction" (Intel, 2009).
 __attribute__((target("pclmul"))) inline std::array<std::byte, 16> fold_crc32(std::span<const std::byte> data,
                                                                               std::uint32_t state,
                                                                               std::size_t& done_bytes) noexcept {

@@ -4,7 +4,7 @@
 //   const mr::detail::neon::four_doubles x = mr::detail::neon::four_of(0.5, 1.5, 2.5, 3.5);
 //   mr::detail::neon::rounded_down(x + mr::detail::neon::four_of(0.25));
 //
-// A register contains `blocks` points, one per block. Callers, threads: see words.hpp.
+// A register of floats contains `blocks` points, one per block. Callers, threads: see words.hpp.
 #pragma once
 
 #include <millrace/simd/words.hpp>
@@ -30,8 +30,8 @@ MILLRACE_SIMD four_doubles four_of(double value) noexcept { return _mm256_set1_p
 MILLRACE_SIMD four_doubles four_of(byte_block v) noexcept { return _mm256_cvtepi32_pd(_mm_cvtepu8_epi32((__m128i)v)); }
 MILLRACE_SIMD float_block to_floats(four_doubles v) noexcept { return _mm256_cvtpd_ps(v); }
 MILLRACE_SIMD four_doubles rounded_down(four_doubles v) noexcept { return _mm256_floor_pd(v); }
-/// Converts to integers. Numbers outside the range of 32 bits become the lowest or the highest integer. NaN becomes the
-/// lowest integer.
+/// Truncates to 32-bit integers. NaN and numbers below the range become the lowest integer. Numbers above the range
+/// become the lowest integer with AVX2, and the highest with NEON.
 MILLRACE_SIMD quad_block truncated(four_doubles v) noexcept { return (quad_block)_mm256_cvttpd_epi32(v); }
 /// Returns a * b + c. The product is rounded, then the sum.
 MILLRACE_SIMD four_doubles sum_of_product(four_doubles a, four_doubles b, four_doubles c) noexcept {
@@ -92,7 +92,7 @@ MILLRACE_SIMD void join_axes(float_block x, float_block y, floats (&axes)[1]) no
   axes[0] = _mm256_insertf128_ps(_mm256_castps128_ps256(x), y, 1);
 }
 /// Returns the numbers of one axis, 0 (x) or 1 (y). Block b contains the four numbers of point first + b.
-/// by_point[...][i] contains the numbers of point i for both axes.
+/// The numbers of point i are in by_point[0][i] with AVX2 (both axes), and in by_point[axis][i] with NEON.
 template <int axis, int first>
 MILLRACE_SIMD floats of_axis(const floats (&by_point)[1][4]) noexcept {
   return _mm256_permute2f128_ps(by_point[0][first], by_point[0][first + 1], axis == 0 ? 0x20 : 0x31);
@@ -166,7 +166,7 @@ MILLRACE_SIMD std::int32_t clamped_pixel(quad_block v) noexcept {
 /// Uses one look-up, which moves four bytes into the low bytes of quads.
 template <int first>
 MILLRACE_SIMD floats floats_at(byte_block v) noexcept {
-  constexpr quad_block places = {first - 256, first - 255, first - 254, first - 253};   // negative: that byte becomes 0
+  constexpr quad_block places = {first - 256, first - 255, first - 254, first - 253};   // the upper bytes become 0
   return vcvtq_f32_u32((uint32x4_t)vqtbl1q_u8(v, (uint8x16_t)places));
 }
 MILLRACE_SIMD floats rounded_down(floats v) noexcept { return vrndmq_f32(v); }

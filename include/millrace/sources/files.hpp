@@ -5,13 +5,12 @@
 //             | mr::map(prepare) | mr::batch<&example::pixels, &example::label>({.size = 64});
 //
 // The items are records, so a map function for shards() also works for files(). r.shard() is the complete path of the
-// file. r.key() is the path without its fixed part, such as "cat/1.jpg". By default, the fixed part ends before the
-// first glob. The option `root` replaces this default. One field contains the bytes of the file. The name of the field
-// is the extension of the file in lower case: r["jpg"].
-// `names` is a pattern, a folder, or a list of paths. A pattern may contain braces, "::" and the globs * ? [..] and **,
-// as for list_shards(). A folder selects all files in the folder and its subfolders. The paths of a list are used
-// literally. Globs match only files, and skip names that begin with a dot. The files of each glob and folder are sorted
-// by the bytes of their paths.
+// file. r.key() is the path without its fixed part, such as "cat/1.jpg". By default, the fixed part consists of the
+// folders before the first glob. The option `root` replaces this default. One field contains the bytes of the file. The
+// name of the field is the extension of the file in lower case: r["jpg"]. `names` is a pattern, a folder, or a list of
+// paths. A pattern may contain braces, "::" and the globs * ? [..] and **, as for list_shards(). A folder selects all
+// files in the folder and its subfolders. The paths of a list are used literally. Globs match only files, and skip
+// names that begin with a dot. The files of each glob and folder are sorted by the bytes of their paths.
 // Classes: with folders_are_classes, the first folder of the key is the class. The field "cls" contains the number of
 // the class as text: r["cls"].as<std::int32_t>(). The folder names are sorted, and the classes are numbered from 0 in
 // this order. folder_classes() returns the sorted names. To use other names or another order, for example those of the
@@ -145,8 +144,8 @@ struct files_options {
   std::uint64_t seed = 0;               ///< seed of the shuffle and of all random numbers
   bool folders_are_classes = false;     ///< adds a field "cls": the class number of the key's first folder
   std::vector<std::string> classes{};   ///< names of the classes, by number; implies folders_are_classes
-  /// The prefix that is removed from each path to form its key. By default, this is the part before the first glob. For
-  /// a list, nothing is removed by default.
+  /// The prefix that is removed from each path to form its key. By default, it consists of the folders before the first
+  /// glob. For a list, nothing is removed by default.
   std::string root{};
   /// Returns whether to use the file with this key. By default, all files are used.
   std::function<bool(std::string_view key)> where{};
@@ -169,7 +168,7 @@ named_files find_files(std::string_view pattern, const files_options& o);
 /// Returns the files of a list.
 named_files find_files(std::vector<std::string> names, const files_options& o);
 
-/// Returns the sorted first folders of the keys.
+/// Returns the names of the first folders of all keys, sorted and without duplicates.
 std::vector<std::string> classes_of(const named_files& files);
 
 /// The source that files() returns.

@@ -5,12 +5,12 @@
 //   auto c = mr::from(my_source("clips/"), {.seed = 7});   // item, shards(), open(shard, epoch): flow/stage.hpp
 //
 // Elements of a range are copied. Items of a generator are moved. One thread at a time calls a generator. If the
-// generator returns std::nullopt, the epoch ends, and the next call begins the next epoch.
-// If a range has random access, and its elements are integers or are stored in memory, the order is exact, as for
-// shards() with an index. In each pass, all ranks together deliver each element once. The world size may be any divisor
-// of the global batch. A resumed run reads no element again. The range must not change while a session runs. Other
-// ranges are streamed: a run iterates over them once per epoch. A range is also streamed if the flow has expand,
-// filter, pack, take, bucket, or a shuffle that does not follow from() directly.
+// generator returns std::nullopt, the pass ends, and the next call begins the next pass. If a range has random access,
+// and its elements are integers or are stored in memory, the order is exact, as for shards() with an index. In each
+// pass, all ranks together deliver each element once. The world size may be any divisor of the global batch. A resumed
+// run reads no element again. The range must not change while a session runs. Other ranges are streamed: a run iterates
+// over them once per pass. A range is also streamed if the flow has expand, filter, pack, take, bucket, or a shuffle
+// that does not follow from() directly.
 // Errors: a millrace::error of the range, generator or source is rethrown unchanged. Any other exception becomes a
 // stage_error. A session throws setup_error for a random-access range without elements.
 // Threads: I/O threads read the source.

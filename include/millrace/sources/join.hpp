@@ -22,7 +22,7 @@
 // - a sample with two partners in one set
 // - sets without a common key
 // - with missing::error, a sample without a partner
-// - a stage that changes the number of rows
+// - expand, filter, pack, take, bucket, or a shuffle that is not directly after the source
 //
 // All other errors are those of shards().
 // Cost in each of the other sets: about 0.3 us and at most one read for each sample. No payload is copied. Store
@@ -47,7 +47,7 @@
 
 namespace millrace { inline namespace MILLRACE_ABI {
 
-// Joins indexed data sets by the keys of their samples. This class is the data set of an indexed_run over a join.
+// Joins indexed data sets by the keys of their samples. joined_data is the data set of an indexed_run over a join.
 //
 // A partner of a sample is a sample with the same key in another set. The constructor finds the partners in the
 // indexes, and reads no sample.
@@ -76,12 +76,12 @@ struct join_options {
 
 namespace detail {
 
-/// Reads several data sets together: the samples of the first set, each with the fields of its partners.
+/// Reads several data sets together. A joined sample is a sample of the first set with the fields of its partners.
 class joined_data : public shard_sets {
  public:
   using item = record;
 
-  /// Finds the partners of all samples. The comment before this class lists the errors.
+  /// Finds the partners of all samples. The comment before `missing` lists the errors.
   joined_data(std::vector<std::shared_ptr<shard_data>> sets, join_options options, notice_outlet& notices);
 
   /// Returns the number of joined samples in each shard of the first set.
@@ -142,7 +142,7 @@ class joined_data : public shard_sets {
   void check_fields() const;
   /// Finds the partner in `set` of every sample of the first set. Stores `none` for a sample without a partner.
   void find_partners(std::size_t set);
-  /// Throws setup_error if no sample has a partner in `set`. With missing::error, also throws setup_error if one sample
+  /// Throws setup_error if no sample has a partner in `set`. With missing::error, also throws setup_error if any sample
   /// has no partner.
   void check_partners(std::size_t set, const key_table& keys) const;
   /// Removes the samples that lack a partner in at least one set.

@@ -9,8 +9,8 @@
 // content of a file, not its name, determines the compression. Each file is a shard: a shuffle permutes the files, and
 // a lane (an interleaved substream of the order) consists of complete files. A resumed run reads files again to find
 // its position. In a folder, lines() reads the files that end in .txt, .jsonl, .ndjson, .json, .csv or .tsv, compressed
-// or not. Errors: the errors of line_reader, and setup_error for missing files. Threads: one I/O thread reads each
-// file. Several files are read at the same time.
+// or not. Errors: the errors of line_reader, and setup_error for missing files. Threads: each file is read by one I/O
+// thread. Several files are read at the same time.
 #pragma once
 
 #include <millrace/base/limits.hpp>
@@ -98,11 +98,11 @@ class line_reader {
   /// Throws data_error if the first chunk shows that the file contains no lines of text, for example an archive.
   void check_kind(std::string_view front) const;
 
-  /// Reads until `rest_` has a line end or the file ends. Moves earlier text to `pending_`. Returns false after a line
-  /// that is too long.
+  /// Reads until `rest_` has a line end or the file ends. Moves earlier text to `pending_`. Returns false after it has
+  /// skipped a line that is too long.
   bool find_line_end();
 
-  /// Skips the line that begins in `pending_` and `rest_`, without storing it.
+  /// Skips the line that begins with `pending_` and continues in `rest_`, without storing it.
   void skip_line();
 
   /// Finds the lines in the concatenation of `pending_` and `rest_`. Sets `consumed_bytes_`.

@@ -19,8 +19,8 @@
 // counts the samples delivered from each source. session::locate() names the source of a sample.
 //
 // Inner mixes: a source may itself be a mix of shards. The outer mix includes each source of this inner mix separately.
-// Its weight in the outer mix is its share of the inner mix, multiplied by the weight of the inner mix. Both mixes need
-// the same on_exhausted. If a shuffle follows an inner mix, the inner mix is streamed.
+// The weight of such a source is its share of the inner mix, multiplied by the weight of the inner mix. Both mixes need
+// the same on_exhausted. If a shuffle follows an inner mix, all sources of the outer mix are streamed.
 //
 // Streams: if one source is not shards(), or has shards without an index, all sources are streamed. The run must then
 // have only one process (read/mix/mix_streams.hpp). stats().sources and session::locate() are not available. The end of

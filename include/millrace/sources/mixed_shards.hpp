@@ -196,8 +196,8 @@ struct part_maps {
   }
 };
 
-/// Applies maps to each item: the maps of the mix() argument that contains the source of the item. `Parts` is a tuple
-/// or a vector of part_maps.
+/// Applies to each item the maps of the mix() argument that contains the item's source. `Parts` is a tuple or a vector
+/// of part_maps.
 template <class Item, class Parts>
 struct nested_prepare {
   Parts parts;

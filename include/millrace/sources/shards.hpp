@@ -23,13 +23,13 @@
 // shard contains, a notice at the start reports it.
 // Errors: setup_error for missing shards, and for a required index that cannot be built. With an index, a damaged shard
 // is an error of the session's constructor, unless the session has on_damage. Without an index, all complete samples
-// before the damage are delivered first. Both errors contain the shard, the offset and the last good key. If a payload
-// has changed since it was indexed, its batch fails.
-// If a shard has no end marker, but ends after a complete member, it counts as complete. Such a shard is an error in
-// two cases: `.strict` is set, or the sidecar file of the shard states a larger number of samples. A notice reports the
-// first shard without an end marker.
-// Threads: several I/O threads read shards at the same time. Without an index, only one thread at a time reads a shard.
-// Copies of a flow share the indexes.
+// before the damage are delivered first. Both errors contain the shard, the offset and the last good key. With an
+// index, if a payload differs from its first read, its batch fails, unless the session has on_damage. If a shard has no
+// end marker, but ends after a complete member, it counts as complete. Such a shard is an error in two cases: `.strict`
+// is set, or the sidecar file of the shard states a larger number of samples. A notice reports the first shard without
+// an end marker.
+// Threads: several I/O threads read shards at the same time. Without an index, each shard is read by one thread at a
+// time. Copies of a flow share the indexes.
 #pragma once
 
 #include <millrace/base/version.hpp>
@@ -74,10 +74,10 @@ struct shards_options {
   shard_limits limits{};   ///< limits on the content of a shard
   bool strict = false;     ///< whether a missing end marker is an error; otherwise a notice reports the first one
   /// The storage of the shards, their indexes, and the sidecar files that state their numbers of samples. Existing
-  /// indexes in the storage are used. To build missing indexes, the session reads the shards. New indexes are saved
-  /// only in index_folder.
+  /// indexes in the storage are used. To build missing indexes, the session reads the shards. New indexes of remote
+  /// shards are saved in index_folder, or else in the cache of the storage, if it has one.
   millrace::storage storage{};
-  std::string index_folder{};   ///< folder of the index files; by default each index is stored next to its shard
+  std::string index_folder{};   ///< folder of the index files; by default, indexes are stored next to local shards
   /// A file in the storage that describes all shards (examples/inspect --set-index). With this file, the session starts
   /// without opening each shard. By default, the session uses the file set.millrace-index next to remote shards, if it
   /// exists. Local shards have no default file.
@@ -85,8 +85,8 @@ struct shards_options {
   /// Receives the progress of a long listing, and a warning if indexes cannot be saved. By default, these notices are
   /// printed to stderr.
   notice_function notice{};
-  /// For a session with on_damage: the maximum number of shards that are damaged or missing at the start. Missing
-  /// shards must have an index. By default, any number of shards may be damaged, and no shard may be missing.
+  /// For a session with on_damage: the maximum number of shards that are damaged or missing at the start. A shard may
+  /// be missing only if its index exists. By default, any number of shards may be damaged, and no shard may be missing.
   std::optional<std::size_t> damaged_shards_at_most{};
   std::optional<key_list> only{};   ///< keys of the samples to use; by default all are used
   key_list without{};               ///< keys of the samples to omit

@@ -8,7 +8,8 @@
 // The constructor counts the windows of each file. For this, it reads the front of the file, or Megatron's .idx file.
 // It needs no index files of Millrace. The order that expect() receives determines the reads:
 // - If windows are close together and in the order of the files, a reader reads pieces of 256 KiB.
-// - If a shuffle has a window that fits into the allowed memory, a reader reads blocks. The blocks are cached until the
+// - If the samples in the window of a shuffle fit into the allowed memory, a reader reads blocks. The blocks are cached
+// until the
 //   neighboring windows are read.
 // - If windows are in any other order, a reader reads each window separately. The reader announces all windows to the
 //   storage at once, so that the storage can read several windows at the same time.
@@ -42,7 +43,8 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 // Caches blocks of token files. If windows are read in a shuffled order, the cache avoids repeated reads of a block.
 //
-// If the limit is exceeded, the least recently requested block is evicted. Errors: the errors of the reading function.
+// If the cached bytes exceed `limit_bytes`, the least recently requested blocks are evicted. Errors: the errors of the
+// reading function.
 // Threads: thread-safe. If several threads request the same block, one thread reads it, and the others wait. Lifetime:
 // an evicted block remains valid until the last pointer to it is destroyed.
 
@@ -118,7 +120,7 @@ class token_blocks {
 struct token_data_options {
   window_rule windows{};
   token_layout_options layout{};
-  std::uint32_t max_id = ~std::uint32_t{0};   ///< maximum valid id; a larger id is an error
+  std::uint32_t max_id = ~std::uint32_t{0};   ///< maximum valid token id; a larger id is an error
 };
 
 /// The windows of a list of files.

@@ -17,9 +17,9 @@
 //
 // At the start, the sizes and headers of the files determine the number of windows. Therefore the order is exact, as
 // for shards() with an index. In each pass, all ranks together deliver each window once. The number of ranks may be any
-// divisor of the global batch. A resumed run reads no window again. If the flow has pack, expand, filter, take, bucket,
-// or a shuffle that does not follow token_files() directly, the windows are streamed instead.
-// Errors:
+// divisor of the global batch. A resumed run does not read the windows of earlier batches. If the flow has pack,
+// expand, filter, take, bucket, or a shuffle that does not follow token_files() directly, the windows are streamed
+// instead. Errors:
 // - setup_error for missing files, and with `documents` for a missing .idx file
 // - setup_error for a length or stride of 0, and for a token_bytes that is not 1, 2, 4 or 8
 // - data_error for a file of another kind, such as a compressed file or a text (sources/token_layout.hpp)
@@ -28,7 +28,8 @@
 // - data_error for an id that is negative or not in the vocabulary
 // - io_error for a file that is truncated while it is read
 //
-// Threads: several I/O threads read at the same time. If the windows are streamed, one thread reads each file.
+// Threads: several I/O threads read at the same time. If the windows are streamed, only one thread at a time reads a
+// given file.
 #pragma once
 
 #include <millrace/base/version.hpp>
@@ -58,7 +59,7 @@ struct token_files_options {
   /// Bytes before the first token of each file. If set, every file is read as a flat array, without a search for
   /// headers.
   std::optional<std::size_t> header_bytes{};
-  std::optional<std::size_t> vocabulary{};   ///< ids must be below this value; by default every id is valid
+  std::optional<std::size_t> vocabulary{};   ///< ids must be below this value; default: 2^32
   bool keep_short = false;                   ///< delivers the last window of a file even if it is shorter
   bool documents = false;                    ///< delivers the documents of Megatron's files; ignores length and stride
   millrace::storage storage{};               ///< storage that contains the files
@@ -82,7 +83,7 @@ class token_reader {
   void report(event_counts& counts) const noexcept;
 
  private:
-  /// Returns stored bytes, which are valid until the next call.
+  /// Returns the bytes of the file at `place`. They are valid until the next call.
   std::span<const std::byte> bytes_at(const byte_range& place);
 
   std::unique_ptr<byte_source> file_;

@@ -119,7 +119,8 @@ constexpr batch_stage<member_at<Item, Index>{}...> batch_of_all(const batch_opti
 
 }   // namespace detail
 
-/// Returns the stage that builds batches with these columns. The first dimension of each column is options.size.
+/// Returns the stage that builds batches with these columns. The first dimension of each column is options.size; it is
+/// smaller in a short last batch.
 template <auto... Members>
 constexpr detail::batch_stage<Members...> batch(batch_options options) {
   return {{}, options};

@@ -8,8 +8,8 @@
 // Outputs always keep the order of their inputs. The number of items in an epoch is not known in advance.
 // Threads: a stage with a const push() and no finish() runs on all workers. Any other stage runs on its own thread, in
 // order.
-// Errors: push() may throw. If push() emits more items than the bound, the session throws setup_error. The bound is the
-// option, or else the result of max_outputs().
+// Errors: push() may throw. If push() emits more items than the bound, the session throws setup_error. The bound is
+// expand_options::max_outputs if it is set, else the result of the stage's max_outputs().
 #pragma once
 
 #include <millrace/base/error.hpp>
@@ -99,7 +99,7 @@ struct expand_stage : stage_tag {
 
 }   // namespace detail
 
-/// Returns the stage that runs `expanding`, which has max_outputs().
+/// Returns the stage that runs `expanding`. `expanding` must define max_outputs().
 template <class C>
 constexpr auto expand(C expanding) {
   return detail::expand_stage<C>{{}, std::move(expanding)};

@@ -5,8 +5,8 @@
 //             | mr::map([](example e) { e.label -= 1;  return e; })
 //             | mr::map(ask_a_server, {.blocking = true, .threads = 16});
 //
-// The callable receives the item. The callable may have two more parameters, in this order: the sample's random stream
-// (mr::rng&) and the worker's scratch memory (mr::scratch&).
+// The callable receives the item. It may have one or both of these further parameters, in this order: the sample's
+// random stream (mr::rng&) and the worker's scratch memory (mr::scratch&).
 // Errors: if the callable throws, next() throws the error in place of the sample's batch. The error contains shard, key
 // and position.
 // Threads: several threads call the callable concurrently, so it must be callable through a const reference. Set

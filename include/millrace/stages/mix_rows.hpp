@@ -136,9 +136,8 @@ struct mix_rows_stage : stage_tag {
 
 }   // namespace detail
 
-/// Returns the stage that mixes the rows of the column `Pixels` by mixup, by cutmix, or by a random choice of both. The
-/// column `Label` contains the labels.
-/// Throws setup_error for options out of range.
+/// Returns the stage that mixes the rows of the column `Pixels` by mixup or cutmix. If both are enabled, each pair uses
+/// one of them at random. The column `Label` contains the labels. Throws setup_error for options out of range.
 template <auto Pixels, auto Label>
 detail::mix_rows_stage<Pixels, Label> mix_rows(const mix_rows_options& options) {
   const detail::mix_rows_stage<Pixels, Label> stage{{}, options};
@@ -181,7 +180,7 @@ template <auto Pixels, auto Label, auto... Others>
 auto cutmix(columns<Pixels, Label, Others...>, const cutmix_options& o = {}) {
   return cutmix<Pixels, Label>(o);
 }
-/// Returns the stage that mixes rows by mixup, by cutmix, or by a random choice of both.
+/// Returns the stage for these columns. The first column contains the rows, and the second column contains the labels.
 template <auto Pixels, auto Label, auto... Others>
 auto mix_rows(columns<Pixels, Label, Others...>, const mix_rows_options& options) {
   return mix_rows<Pixels, Label>(options);

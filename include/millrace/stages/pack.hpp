@@ -16,20 +16,20 @@
 //
 // On one rank, both stages fill the last rows of a pass with padding. A document without tokens adds nothing, not even
 // a separator.
-// The column `segments` contains the number of each token's document in the row, from 1. The column `positions`
+// For each token, the column `segments` contains the number of its document in the row, from 1. The column `positions`
 // contains the offset of each token from the beginning of its piece of a document. Both columns are 0 for padding. A
-// model needs both columns to limit attention to one document.
-// If you pass a function that returns the cost of an item, both stages produce lists of items, std::vector<Item>. The
-// sum of the costs of a list is at most max_cost, and items are never cut. pack() ends a list when the next item does
-// not fit. pack_best_fit() puts each item into the open list that has the least sufficient space.
-// The order of the rows does not depend on the number of threads.
+// model needs `segments` to limit attention to one document, and `positions` for position embeddings. If you pass a
+// function that returns the cost of an item, both stages produce lists of items, std::vector<Item>. The sum of the
+// costs of a list is at most max_cost, and items are never cut. pack() ends a list when the next item does not fit.
+// pack_best_fit() puts each item into the open list that has the least sufficient space. The order of the rows does not
+// depend on the number of threads.
 // Resume: if pack() builds rows of tokens, and only map() and batch() follow, a resumed run starts at the document that
 // contains the end of the last delivered row. In all other cases, a resumed run reads data again: on one rank from the
 // beginning of the current pass, on several ranks from the beginning of the run. On several ranks, each rank packs the
-// documents of the shards that it reads. A row may continue from one pass into the next pass, without padding. The
+// documents of the shards that it reads, and continues a row from one pass into the next pass, without padding. The
 // resume point of a rank is valid only for this rank and the same number of ranks.
 // Errors: setup_error for a length or max_cost of 0. setup_error for a resume point of a run with another length,
-// max_cost or open_rows. data_error for an item that costs more than max_cost.
+// max_cost or open_rows. data_error for an item with a negative cost or a cost above max_cost.
 // Threads: runs on its own thread.
 #pragma once
 
@@ -73,7 +73,7 @@ struct cost_options {
 
 namespace detail {
 
-/// Returns the index of the fullest row that has `size` free space, or the number of rows if no row has enough space.
+/// Returns the index of the fullest row with at least `size` free space, or rows.size() if no row has this space.
 template <class Row>
 std::size_t best_row(const std::vector<Row>& rows, std::size_t size) noexcept {
   std::size_t best = rows.size();

@@ -5,11 +5,11 @@
 // Directly after a source, shuffle changes the order of reading. Shards are permuted by (seed, epoch). Then sample i of
 // the permuted shards gets the sort key i + U(seed, epoch, i) * window, where U is uniform in [0, 1). Samples are
 // delivered in the order of their sort keys ("sliding jitter"). A sample moves by less than `window` positions. If the
-// window has at least as many samples as an epoch, the order is a uniform permutation of the epoch. If shuffle does not
-// directly follow a source, it buffers up to `window` items, and delivers them in the order of their sort keys. With an
-// index the order is computed, and nothing is buffered. Without an index, about half a window of encoded samples is
-// buffered at a time. In the first epoch, a complete window is buffered before the first batch, to find out whether the
-// window covers the epoch. If the memory budget is too small for a complete window, delivery begins earlier.
+// window has at least as many samples as an epoch, the order is a uniform permutation of the epoch. With an index, the
+// order is computed, and nothing is buffered. Without an index, about half a window of encoded samples is buffered at a
+// time. In the first epoch, a complete window is buffered before the first batch, to find out whether the window covers
+// the epoch. If the memory budget is too small for a complete window, delivery begins earlier. If shuffle does not
+// directly follow a source, it buffers up to `window` items, and delivers them in the order of their sort keys.
 // Errors: setup_error at the end of an epoch, if the window covers the epoch but does not fit into the memory budget.
 #pragma once
 

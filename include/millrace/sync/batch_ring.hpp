@@ -44,7 +44,7 @@ struct ready_batch {
   std::byte* data = nullptr;
   std::uint64_t batch = 0;
   std::uint64_t epoch = 0;
-  std::size_t rows = 0;       ///< rows with samples; fewer than the batch size only for a short last batch
+  std::size_t rows = 0;       ///< rows with samples; below options::rows only in a short last batch or with bucket()
   std::uint64_t digest = 0;   ///< sum of the digests of the rows, modulo 2^64
   batch_extent extent{};
   std::exception_ptr error{};

@@ -4,7 +4,7 @@
 //   notices.deliver({.kind = mr::notice_kind::data, .text = "the shard has no sample"});
 //
 // Errors: none. base/notice.hpp describes the handling of exceptions from the user's function.
-// Threads: any thread may call deliver(), which delivers one notice at a time.
+// Threads: any thread may call deliver(). Only one thread at a time delivers notices.
 #pragma once
 
 #include <millrace/base/notice.hpp>
@@ -15,7 +15,7 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// Delivers the notices of one session, source, storage or log. At any time, only one notice is being delivered.
+/// Delivers the notices of one session, source, storage or log.
 class notice_outlet {
  public:
   /// `to` receives the notices. If `to` is empty, notices are printed to stderr.

@@ -6,8 +6,8 @@
 //     stamps[i] = at->find(names[i]);
 //   }
 //
-// If a step is not complete after `after_ns`, a notice reports the number of completed items, and the item that has run
-// longest. More notices follow at increasing intervals.
+// If a step is not complete after `after_ns`, a notice reports the number of completed items, and the running item that
+// began first. More notices follow at increasing intervals; with `only_stalls`, at equal intervals.
 // Errors: if the watching thread cannot be started, nothing is reported. Threads: runs a separate thread until
 // destruction.
 #pragma once

@@ -1,7 +1,7 @@
 // Starts threads, and reports an error if the system refuses to start a thread.
 //
 //   std::thread reader = mr::detail::start_thread([&] { read_all(); });
-//   mr::detail::start_threads(all, 4, [&](std::size_t i) { work(i); });   // adds 4 to std::vector<std::thread> all
+//   mr::detail::start_threads(all, 4, [&](std::size_t i) { work(i); });   // adds 4 threads to `all`
 //
 // Errors: io_error with the system's reason. If start_threads() fails, the threads that were already started continue
 // to run. Threads: any thread.

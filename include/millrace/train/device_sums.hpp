@@ -140,7 +140,7 @@ class device_sums {
   /// Blocks until the device has completed all adds, and returns the sums so far, one per metric. Does not reset the
   /// sums.
   virtual std::vector<metric_totals> read_now() = 0;
-  /// Queues work in the current stream that resets all sums.
+  /// Queues a reset of all sums in the current stream.
   virtual void restart() = 0;
 
  private:

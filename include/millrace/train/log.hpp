@@ -1,5 +1,5 @@
 // The training log: accepts rows from the training loop, and writes them on a separate thread to its sinks (outputs,
-// such as a file). A row contains the values of one step (train/row.hpp); it is not a row of a batch.
+// such as a file). A row contains the values of one step; it is not a row of a batch.
 //
 //   mr::log out(mr::status_line{}, mr::json_lines("run.jsonl"), mr::tensorboard("runs/first"));
 //   out.push({.step = step, .values = {{"learning_rate", rate}}});     // if full, drops rows of the lowest steps
@@ -88,7 +88,7 @@ struct row {
   std::int64_t unix_ns =
       0;   ///< time of the values, in ns since 1970-01-01 UTC; if 0, push() or offer() sets the current time
   std::vector<quantity> values{};
-  std::uint64_t nonfinite = 0;   ///< NaN and infinite values that were excluded from `values`
+  std::uint64_t nonfinite = 0;   ///< number of NaN and infinite values excluded from `values`
   std::vector<encoded_image> images{};
   std::string message{};
 
@@ -161,7 +161,7 @@ struct log_options {
 /// rows that are not written yet.
 struct log_counts {
   std::uint64_t accepted = 0;
-  std::uint64_t written = 0;   ///< accepted by every sink
+  std::uint64_t written = 0;   ///< rows that every sink has written
   std::uint64_t failed = 0;    ///< at least one sink threw; the other sinks have the row
   std::uint64_t dropped = 0;   ///< dropped from a full queue, or still queued at the timeout of close()
   std::uint64_t refused =
@@ -265,7 +265,7 @@ class log {
   /// Queues the row; a full queue drops the rows of the lowest steps.
   /// Returns false after close() and for a row larger than `queue_bytes`.
   bool push(row r) { return state_->put(r, true); }
-  /// Queues the row. If the queue is full, returns false and does not change the row.
+  /// Queues the row. If the queue is full, returns false and does not move the row.
   bool offer(row& r) { return state_->put(r, false); }
   bool offer(row&& r) { return state_->put(r, false); }
   /// Queues a line of text, which is written after all rows that were queued before it. Returns the result of push().

@@ -21,7 +21,7 @@
 // the host may be added to the same metric. maybe_log() does not wait for the GPU; a later call writes the row, with
 // its original step. If too many rows are pending, the sums of the interval become part of the next row. Only finish(),
 // read_now() and the destructor wait. Without `.device`, add() throws setup_error for views of GPU memory.
-// Each add on a GPU is one kernel. A group of adds is one kernel, too, with the same results:
+// An add on a GPU launches one or two kernels. A group of up to 8 adds also launches one or two, with the same results:
 //
 //   m.add_together([&] { loss.add(losses, {.stream = s});  top.add(logits, labels, {.stream = s}); });
 //
@@ -74,7 +74,7 @@ struct named_metric {
   kind is = kind::mean;
   std::size_t top_k = 1;
   device_sums* device = nullptr;   // receives the added views of GPU memory
-  std::size_t on_device = 0;       // number of this metric in `device`
+  std::size_t on_device = 0;       // index of this metric in `device`
   metric_totals totals{};
 
   template <class T, std::size_t N>
@@ -124,9 +124,8 @@ class mean_metric {
 /// The share of samples whose class is correct; created by metrics::accuracy.
 class accuracy_metric {
  public:
-  /// Adds the rows of one batch: logits [B, C] f32, f16 or bf16 and labels [B] i32 or i64, both in the same memory.
-  /// Throws setup_error if shapes or memory kinds do not match. Throws data_error if a label on the host is not a
-  /// class.
+  /// Adds the rows of one batch: logits [B, C] and labels [B], both in the same memory. Throws setup_error if shapes or
+  /// memory kinds do not match. Throws data_error if a label on the host is not a class.
   template <class T, class Label>
     requires detail::training_element<std::remove_const_t<T>> &&
              (std::is_same_v<std::remove_const_t<Label>, std::int32_t> ||
@@ -199,7 +198,7 @@ struct log_point {
 /// mr::metrics: the sums of all metrics of one training loop.
 class metrics {
  public:
-  /// Creates an object without metrics. Throws setup_error if `every` is 0 or if other metrics use the same `device`.
+  /// Creates an object without metrics. Throws setup_error if `every` is 0, or if another mr::metrics uses `device`.
   explicit metrics(metrics_options options = {});
   metrics(metrics&&) = default;
 
@@ -213,9 +212,9 @@ class metrics {
   /// Adds `ns` to a duration. The row contains this duration as a share (0..1) of the time since the previous row.
   void spent_ns(std::string_view name, std::uint64_t ns) { named(name, kind::share).totals.count += ns; }
 
-  /// Calls `adds`. Its add() calls for views of GPU memory are executed together, if possible as one kernel. The views
-  /// must stay valid until add_together() returns. If `adds` throws an exception, some of its views may be missing in
-  /// the sums.
+  /// Calls `adds`. Its add() calls for views of GPU memory are executed together, with as few kernels as possible. The
+  /// views must stay valid until add_together() returns. If `adds` throws an exception, some of its views may be
+  /// missing in the sums.
   template <std::invocable Adds>
   void add_together(Adds&& adds) {
     device_sums* const sums = options_.device && options_.device->begin_group() ? options_.device.get() : nullptr;

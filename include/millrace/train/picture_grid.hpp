@@ -2,7 +2,7 @@
 //
 //   mr::save_grid(b, "batch.png");                                  // first column of images; or a .jpg file
 //   mr::save_grid(b.get<&example::pixels>(), "batch.jpg", {.most = 16, .columns = 4});
-//   mr::save_grid(numbers, "batch.png", {.normalized = options});   // f32, f16, bf16 of normalize(..., options)
+//   mr::save_grid(numbers, "batch.png", {.normalized = options});   // f32, f16 or bf16 from normalize(..., options)
 //   mr::save_grid(b, "batch.png", {.masks = b.get<&example::mask>(), .boxes = b.get<&example::boxes>()});
 //   out.push({.step = n, .images = {mr::encode_grid(b, "augmented")}});     // shows the grid in TensorBoard
 //

@@ -29,7 +29,7 @@ struct status_line_options {
 
   int file = STDERR_FILENO;   ///< file descriptor, not owned
   output kind = output::detect;
-  std::optional<std::size_t> columns{};   ///< width of the line; by default the width of the terminal
+  std::optional<std::size_t> columns{};   ///< terminal width to assume; by default the actual width
   std::chrono::nanoseconds plain_interval = std::chrono::seconds(10);   ///< minimum time between plain lines
 };
 
@@ -47,7 +47,7 @@ class status_line final : public sink {
   MILLRACE_INLINE void close() override;
 
  private:
-  static constexpr std::int64_t redraw_ns = 100'000'000;   // minimum time between redraws: ten a second
+  static constexpr std::int64_t redraw_ns = 100'000'000;   // minimum time between redraws
 
   static constexpr std::string_view per_second = "_per_s";
 

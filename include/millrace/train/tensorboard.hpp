@@ -8,7 +8,7 @@
 // Each sink starts a new file in `folder`; TensorBoard joins the files of a folder. Use separate folders for training
 // and validation. Messages of rows are not written. Values are stored as f32. When write() returns, the row is in the
 // file. It is on the disk within the next ten seconds.
-// Errors: setup_error for an empty folder name; io_error. Threads: the log's writer thread.
+// Errors: setup_error for an empty folder name; io_error if a file operation fails. Threads: the log's writer thread.
 // Format: TFRecord frames, little endian: u64 length, masked CRC-32C of the length, payload, masked CRC-32C of the
 // payload. Each payload is an Event message in protobuf's wire format. Event: wall_time = 1 (double), step = 2 (int64),
 // file_version = 3 (string), summary = 5. Summary: value = 1. Value: tag = 1, simple_value = 2 (float), image = 4.

@@ -7,8 +7,8 @@
 // active. At its start, the session opens as many workers and I/O threads as the user requested. In next(), if due()
 // returns true, the session passes its metrics since the start to evaluate(). Then the session sets the numbers of open
 // workers and I/O threads to the result.
-// Errors: next() throws the errors of evaluate() and does not change the session. The user may call next() again, and
-// no batch is lost. Threads: the training thread.
+// Errors: next() throws the errors of evaluate(), and the numbers stay the same. The user may call next() again, and no
+// batch is lost. Threads: the training thread.
 #pragma once
 
 #include <millrace/base/version.hpp>
@@ -25,19 +25,19 @@ namespace detail {
 
 class concurrency;   // run/concurrency.hpp, the caller of a rule
 
-/// Sets the workers and reads of one session while it runs.
+/// Sets the numbers of open workers and I/O threads of one session while it runs.
 class autotuner {
  public:
   virtual ~autotuner() = default;
   /// Returns whether evaluate() should be called now. `batches` is the number of batches delivered so far.
   virtual bool due(std::uint64_t batches) const noexcept = 0;
-  /// Returns the numbers of workers and reads that should be open, based on the metrics since the start of the session.
+  /// Returns the new numbers of open workers and I/O threads, based on the metrics since the session's start.
   virtual concurrency_counts evaluate(const flow_statistics& since_start) = 0;
 };
 
-/// The workers and reads of a session.
+/// The numbers of workers and I/O threads of a session.
 struct concurrency_limits {
-  concurrency_counts open{};          ///< numbers of open workers and reads at the start
+  concurrency_counts open{};          ///< numbers of open workers and I/O threads at the start
   concurrency_counts max{};           ///< maximum numbers that evaluate() may return
   notice_outlet* notices = nullptr;   ///< the session's outlet for notices
 };
@@ -52,9 +52,9 @@ class tuning_rule {
  private:
   friend class detail::concurrency;
 
-  /// Returns the maximum numbers of workers and reads. The session creates this many workers and I/O threads.
-  /// `requested` contains the numbers that the user requested. If the memory budget is too small for these reads,
-  /// start() receives a lower maximum.
+  /// Returns the maximum numbers of workers and I/O threads. The session creates this many. `requested` contains the
+  /// numbers that the user requested. If the memory budget is too small for these I/O threads, start() receives a lower
+  /// maximum.
   virtual detail::concurrency_counts max(const detail::concurrency_counts& requested) const = 0;
   /// Returns an autotuner for a session with these limits.
   virtual detail::owner<detail::autotuner> start(const detail::concurrency_limits& of_session) const = 0;

@@ -4,15 +4,13 @@
 //   mr::session run{std::move(flow), {.epochs = 90, .tuning = mr::tuning()}};
 //
 // Tuning begins with session_options::threads and io_threads. Tuning evaluates windows (parts of the run) of at least
-// 20 batches and 0.2 s, and changes the numbers at most five times. Tuning ends when the wait for data is less than
-// `data_wait` of the training time, or when more workers and reads gain nothing (tuning_search). Order, random
-// numbers and digests do not change.
+// 20 batches and 0.2 s. A search (tuning_search) changes the numbers at most five times, and ends when no further
+// change is useful. If the run changes later, the search restarts. Order, random numbers and digests do not change.
 // Memory stays within the session's budget. At the start, the session creates slots (memory of batches) for the maximum
-// number of workers. The number of concurrent reads is limited by the space in the budget.
-// The number of threads of a blocking map does not change. With `threads = 0`, nothing is tuned.
-// Use tuning for training runs only; a benchmark needs fixed numbers.
-// The session reports each decision as a notice of kind `tuning`.
-// Errors: setup_error for an option below its minimum. Threads: the training thread, in next().
+// number of workers. The number of concurrent reads is limited by the space in the budget. The number of threads of a
+// blocking map does not change. With `threads = 0`, nothing is tuned. Use tuning for training runs only; a benchmark
+// needs fixed numbers. The session reports each decision as a notice of kind `tuning`.
+// Errors: setup_error for an option below its minimum. Threads: tuning runs on the training thread, in next().
 #pragma once
 
 #include <millrace/base/version.hpp>
@@ -44,9 +42,9 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 //
 // If the measured rates do not explain a wait, the search reacts only after two consecutive windows with a wait. A
 // search that has ended restarts after three consecutive windows in which one of these conditions is true:
-// - The trainer waits for data, and more workers or reads would help.
-// - Since the end of the search, the time per sample of the step, the workers or the reads has changed by more than a
-// quarter. In addition, the target differs from the open numbers.
+// - The trainer waits for data, but did not wait in the last window of the search.
+// - The time per sample of the step, of the workers or of the reads has changed by more than a quarter since the search
+// ended. In addition, a target number is lower by at least a quarter, or the trainer waits and the target differs.
 //
 // Errors: none. Threads: not synchronized.
 // Source: flow_statistics.hpp for the utilization law; the stage-based autotuning of tf.data for the target.
@@ -57,8 +55,8 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 //   w.rate_of_workers(6);   w.rate_of_reads(8);      // samples per second that this number can deliver
 //
 // Utilization law (flow_statistics.hpp): n threads that work d seconds per sample process n / d samples per second.
-// A read alone needs the time t. With k outstanding reads, each read needs t x (1 + contention x (k - 1)); see
-// measure/values/read_levels.hpp.
+// A read needs the time t if no other read is outstanding. With k outstanding reads, each read needs t x (1 +
+// contention x (k - 1)); see measure/values/read_levels.hpp.
 // Errors: none. If a window did not measure a stage, the rate of the stage is infinite. Threads: not synchronized.
 
 /// Metrics of one window. Times are in seconds, rates in delivered samples per second.
@@ -76,7 +74,7 @@ struct tuning_window {
   double reading_s = 0, unpacking_s = 0;   ///< time of the I/O threads per sample
   double outstanding = 1;                  ///< mean number of outstanding reads while at least one is outstanding
   std::optional<double> contention{};      ///< contention of reads, 0 to 1; empty if unknown
-  concurrency_counts open{};               ///< workers and reads that were open
+  concurrency_counts open{};               ///< numbers of open (active) workers and reads
 
   /// Returns the rate that `n` workers can deliver; infinite if the workers had no work.
   double rate_of_workers(std::size_t n) const noexcept;
@@ -138,8 +136,8 @@ class tuning_search {
     double expected_gain = 0;   // the expected gain of the move from this state, as a share
   };
 
-  /// The history of one number (workers or reads) in this search. After a rise and a fall, the number may rise again,
-  /// but does not fall again.
+  /// The history of one number (workers or reads) in this search. If the number rises after a fall, it does not fall
+  /// again.
   struct past {
     std::size_t too_few = 0;
     bool fell = false, rose_again = false;

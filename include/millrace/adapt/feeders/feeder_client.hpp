@@ -216,7 +216,7 @@ class feeder_client final : public feeder_storage {
     for (const auto& [name, problem] : book.problems) post_once(problem, problem + ". Millrace repeats the search");
   }
 
-  /// Sends waiting requests to feeders. If no feeder is ready, returns their rows to the session.
+  /// Sends waiting requests to feeders. If no feeder is ready, leaves all waiting rows to the session.
   void assign(std::int64_t now_ns) {
     while (!waiting_.empty()) {
       const job_pointer j = waiting_.front();
@@ -308,7 +308,7 @@ class feeder_client final : public feeder_storage {
     waiting_.push_front(j);
   }
 
-  /// Ends requests that are not needed. Sends late requests to a second feeder. Publishes the statistics.
+  /// Ends requests that are not needed. If an answer is late, uses a second feeder as well. Publishes the statistics.
   void check(std::int64_t now_ns) {
     next_check_ns_ = now_ns + tick_ns;
     std::vector<CURL*> handles;

@@ -17,8 +17,8 @@ namespace millrace { inline namespace MILLRACE_ABI {
 
 /// Options of feeders().
 struct feeder_options {
-  /// HOST:PORT or https://HOST:PORT. A name may be a list as in Slurm, or with braces: node[01-04,7]:8717,
-  /// node{01..04}:8717.
+  /// HOST:PORT or https://HOST:PORT. HOST may be a list, with Slurm's syntax (node[01-04,7]:8717) or with braces
+  /// (node{01..04}:8717).
   std::vector<std::string> hosts{};
   std::string token{};     ///< sent as the header Authorization: Bearer; if empty, no header is sent
   std::string ca_file{};   ///< certificates of authorities for https://; if empty, the system's certificates

@@ -6,8 +6,8 @@
 //   server.drain();                                      // completes the requests in progress, and refuses others
 //
 // libmicrohttpd has a thread for each connection. The thread waits until the workers have computed the rows of its
-// request, and sends them. If `max_requests` requests are in progress, a new request is accepted only from a rank that
-// has fewer of them than `max_requests` divided by the number of active ranks.
+// request, and sends them. If `max_requests` requests are in progress, the server accepts a new request only from a
+// rank that has less than its share in progress: `max_requests` divided by the number of ranks with requests.
 // Memory: 4 MiB for each request, or the size of a row if that is larger; 16 KiB for each connection.
 // Errors: setup_error for options that are not valid; io_error if the server cannot listen or read a file.
 // Threads: one thread calls close_slow() and drain(). Lifetime: the row_maker must outlive the server.
@@ -73,8 +73,8 @@ class feeder_server {
     return active_.size();
   }
 
-  /// Closes the connections of clients that do not send a request, or do not receive their rows, in time. libmicrohttpd
-  /// closes only connections without any activity.
+  /// Closes each connection whose client is too slow to send its next request or to receive its rows. libmicrohttpd
+  /// itself closes only connections without any activity.
   void close_slow() noexcept {
     const std::lock_guard lock(mutex_);
     const std::uint64_t now = steady_now_ns();
@@ -347,7 +347,7 @@ class feeder_server {
     if (status == 503) MHD_add_response_header(response, MHD_HTTP_HEADER_RETRY_AFTER, "1");
     if (status == 401) MHD_add_response_header(response, MHD_HTTP_HEADER_WWW_AUTHENTICATE, "Bearer");
     if (status == 503) MHD_add_response_header(response, MHD_HTTP_HEADER_CONNECTION, "close");
-    return MHD_queue_response(connection, status, response);   // the connection shares it
+    return MHD_queue_response(connection, status, response);   // the connection also owns the response
   }
   std::size_t workers_of_rank() {
     const std::lock_guard lock(mutex_);
@@ -386,7 +386,7 @@ class feeder_server {
   feeder_rules rules_;
   std::atomic<bool> draining_{false};
   std::atomic<std::uint64_t> computed_{0}, failed_{0}, sent_bytes_{0}, refused_{0}, busy_{0}, closed_{0}, busy_ns_{0};
-  mutable std::mutex mutex_;   // guards the next four members, and the parts of requests
+  mutable std::mutex mutex_;   // guards the next four members, and the progress of requests
   std::list<client_connection> connections_;
   std::vector<client_request*> active_;   // requests in progress
   std::deque<client_request*> queue_;     // requests with parts that no worker has begun

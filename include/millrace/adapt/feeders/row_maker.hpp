@@ -1,4 +1,4 @@
-// Computes single rows of a flow, in any order and without a session, for a feeder.
+// Computes single rows of a flow, in any order and without a session, for a feeder (adapt/feeders.hpp).
 //
 //   mr::detail::flow_row_maker<decltype(flow)> rows(std::move(flow), options, workers, notices);
 //   const auto samples = rows.samples_of({.epoch = 3, .first = 640, .count = 64, .step = 8});
@@ -294,7 +294,7 @@ struct client_connection {
   }
 };
 
-/// A request, from its headers to the end of its answer.
+/// A request whose headers were received, and its answer.
 struct client_request {
   client_connection& from;
   feeder_decision decision;

@@ -16,14 +16,14 @@
 //   GET /v1/RUN/rows/EPOCH/FIRST-COUNT-STEP    200: a body
 //
 // Other answers: 401 if the token is wrong; 409 with the text of the feeder if the runs differ; 429 if the feeder is
-// busy; 503 with the header Retry-After (in seconds) if the feeder is stopping. Each answer may have the header
-// Millrace-Workers. Its value is the number of workers of the feeder, divided by the number of ranks with requests in
-// progress. A body consists of rows in the order of the request. Each row begins with a header of 8 bytes,
-// little-endian: the number of bytes that follow (u32), and their CRC-32C (u32). If the feeder cannot compute the row
-// because its sample is damaged, the number of bytes is 2^32 - 1, and no bytes follow. The trainer then computes the
-// row, and reports the damage.
-// Errors: data_error for an invalid body. Input is untrusted: before a size is used, it is compared with the maximum
-// from the handshake. Threads: pure functions; a decoder is not synchronized. Cost: a copy of each row.
+// busy; 503 with the header Retry-After (in seconds) if the feeder is stopping; 400, 404, 405 or 413 if the request is
+// invalid; 500 after a failure. Each answer may have the header Millrace-Workers. Its value is the number of workers of
+// the feeder, divided by the number of ranks with requests in progress. A body consists of rows in the order of the
+// request. Each row begins with a header of 8 bytes, little-endian: the number of bytes that follow (u32), and their
+// CRC-32C (u32). If the feeder cannot compute the row because its sample is damaged, the number of bytes is 2^32 - 1,
+// and no bytes follow. The trainer then computes the row, and reports the damage.
+// Errors: data_error for an invalid body; setup_error without a build id. Input is untrusted: sizes above the maximum
+// from the handshake are errors. Threads: pure functions; a decoder is not synchronized. Cost: a copy of each row.
 #pragma once
 
 #include <millrace/adapt/feeders/row_storage.hpp>

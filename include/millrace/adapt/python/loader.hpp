@@ -89,8 +89,8 @@ constexpr option option_of() {
 template <auto... Options>
 inline constexpr option options_of[] = {option_of<Options>()...};
 
-/// A Python function of the module, which creates a loader. The entry contains the options of a flow, and the C++
-/// function that returns the flow.
+/// A Python function that creates a loader. The entry contains the options of a flow, and the C++ function that returns
+/// the flow.
 class loader_entry {
  public:
   const char *name, *doc;

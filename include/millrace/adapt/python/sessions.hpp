@@ -1,7 +1,7 @@
 // A session that Python owns, and its batches.
 //
 //   while (s.next(epoch, false) == outcome::waits) check_signals();
-//   use(s.columns), s.commit();                  // of running s
+//   use(s.columns), s.commit();                  // `s` is a `running`
 //
 // Errors: as for session. Threads: one thread at a time may use a session. next() runs without Python's global lock.
 // Any thread may destroy a column.
@@ -98,7 +98,7 @@ std::exception_ptr without_gil(const Act& act) {
 /// A session that Python owns.
 class running {
  public:
-  /// Columns of at most this size are copied, so that a program that keeps the labels does not keep the slot in use.
+  /// Host columns of at most this size are copied, so that a program can keep the labels without keeping the slot.
   static constexpr std::size_t copied_bytes = std::size_t{64} << 10;
   static constexpr std::uint64_t signal_check_ns = 50'000'000;
 
@@ -106,7 +106,7 @@ class running {
   std::shared_ptr<notice_queue> notices = std::make_shared<notice_queue>();
   bool busy = false;               ///< a thread is in _next()
   std::vector<column> columns{};   ///< of the batch that next() delivers
-  bool copied = false;             ///< whether all columns are copies, so that commit() releases the slot
+  bool copied = false;             ///< true if all columns are copies; commit() then releases the slot
 
   ~running() { close(); }
   /// Ends the run and joins its threads.
@@ -179,7 +179,7 @@ class running {
   }
 
  private:
-  bool loops_ = false;   // whether the loop over loop_epoch_ has not ended
+  bool loops_ = false;   // true from the start to the end of the loop over loop_epoch_
   std::uint64_t loop_epoch_ = 0;
   std::shared_ptr<batch_lease> current_{};   // until commit()
   std::span<const slot_tensor> tensors_{};

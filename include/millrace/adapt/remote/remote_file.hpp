@@ -103,7 +103,7 @@ class remote_file final : public stored_file {
   std::uint64_t size_bytes() const noexcept { return object_->identity->size_bytes; }
 
   std::deque<part>::iterator find(std::uint64_t offset_bytes);
-  /// If an announced range contains this offset, drops the announced bytes before it, and requests parts up to the
+  /// If an announced range contains this offset, drops the earlier ranges, and requests parts until one contains the
   /// offset. Otherwise does nothing.
   void reach(std::uint64_t offset_bytes);
   /// Requests announced parts until the prefetch window or the part memory is full.

@@ -100,7 +100,7 @@ dlpack_column dlpack_column_of(const tensor_view<T, N>& view, int ordinal) noexc
   return c;
 }
 
-/// Copies the elements of a column in host memory to new memory, aligned to 64 bytes. Returns the owner of this memory.
+/// Copies a host column to memory aligned to 64 bytes. column.data then points to the copy. Returns the copy's owner.
 inline std::shared_ptr<void> copy_elements(dlpack_column& column) {
   constexpr std::size_t alignment = 64;
   const std::size_t bytes = column.bytes();

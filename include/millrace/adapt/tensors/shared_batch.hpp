@@ -28,7 +28,7 @@ struct consumer_options {
 
 namespace detail {
 
-/// A batch type that can be moved: batch_of<...>, or the result of mix_rows.
+/// A batch type that can be moved: batch_of<...> or mixed_batch<...>.
 template <class Batch>
 concept owned_batch = std::derived_from<Batch, batch_lease> && requires(const Batch& b) { b.columns(); };
 

@@ -3,7 +3,7 @@
 //   std::vector<mr::detail::photometric_op> ops;
 //   mr::detail::draw_rand_augment({.width = 224, .height = 224}, random, {}, ops);   // appends up to 2 operations
 //
-// The parameters of the operations are bit-identical to those of torchvision and timm.
+// If the random draws are equal, the parameters of the operations are bit-identical to those of torchvision and timm.
 // Errors: setup_error if an option is outside its range. Threads: any thread; do not share an rng between threads.
 #pragma once
 

@@ -1,4 +1,4 @@
-// A list of operations on the colors of an image. The operations run after the image has been cropped and resized.
+// A list of operations on the pixels of an image. The operations run after the image has been cropped and resized.
 //
 //   mr::photometric_plan plan;
 //   plan.color_jitter({.brightness = 0.4, .contrast = 0.4, .saturation = 0.4, .hue = 0.1}, rng)
@@ -103,7 +103,7 @@ struct gaussian_blur_options {
 
 /// Options of a random blur that equals Pillow's GaussianBlur (repeated box blurs).
 struct pillow_blur_options {
-  double radius_min = 0.1;   ///< minimum sigma in pixels; Pillow's name for sigma is radius
+  double radius_min = 0.1;   ///< minimum radius in pixels; `radius` is Pillow's name for sigma
   double radius_max = 2;     ///< maximum radius, at most 1000
   double probability = 1;    ///< probability of the blur
 };
@@ -116,7 +116,7 @@ struct random_erasing_options {
   double scale_max = 0.33;       ///< maximum area
   double ratio_min = 0.3;        ///< minimum height / width
   double ratio_max = 3.3;        ///< maximum height / width
-  std::size_t max_boxes = 1;     ///< maximum number of boxes; the number is random; each box's area is divided by it
+  std::size_t max_boxes = 1;     ///< the number of boxes is random, 1 to max_boxes; it divides each box's area
   rgb_color fill = mean_color;   ///< color of the boxes
 };
 
@@ -219,7 +219,7 @@ class photometric_plan {
   photometric_plan& solarize(double threshold = 128);
   /// Adds `amount`, 0 to 255, to values below 128.
   photometric_plan& solarize_add(std::size_t amount);
-  /// Rescales the values of each channel to 0 to 255.
+  /// Scales the values of each channel to the range 0 to 255.
   photometric_plan& autocontrast();
   /// Equalizes the histogram of each channel.
   photometric_plan& equalize();

@@ -38,8 +38,8 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 //   runner.run(ops, pixels);
 //
 // Some operations map each byte separately, for example brightness. The runner combines consecutive operations of this
-// kind into one table of 256 bytes per channel. It applies these tables when a later operation needs the pixels. The
-// result is bit-identical to running one operation after another.
+// kind into one table of 256 bytes per channel. It applies these tables when a later operation needs the pixels, or at
+// the end of the list. The result is bit-identical to running one operation after another.
 // Errors: throws std::bad_alloc. Threads: not thread-safe; one thread at a time.
 
 struct portable_color_kernels {
@@ -168,8 +168,8 @@ class basic_photometric_runner {
     for (std::size_t y = top; y < bottom; ++y) fill_pixels(p.row(y) + 3 * left, columns, op.fill);
   }
 
-  /// Runs a mix. ops[0] describes the mix. For each chain, an entry that describes the chain follows, and then the
-  /// operations of the chain.
+  /// Runs a mix. ops[0] describes the mix. The chains follow. Each chain is an entry that describes the chain, followed
+  /// by the operations of the chain.
   void run_mix(std::span<const photometric_op> ops, const rgb_pixels& p) {
     finish(p);
     const auto chains = static_cast<std::size_t>(ops[0].numbers[0]);

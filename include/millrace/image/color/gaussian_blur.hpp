@@ -30,7 +30,7 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 /// vector means that the blur changes nothing.
 using gaussian_weights = std::vector<std::int16_t>;
 
-/// Returns the weights of a kernel of `size` pixels, an odd number, with this sigma, which is above 0.
+/// Returns the weights of a kernel of `size` pixels. `size` must be odd, and `sigma` must be above 0.
 inline gaussian_weights gaussian_weights_of(std::size_t size, double sigma) {
   constexpr std::int64_t one = 32'768;
   const std::size_t half = size / 2;

@@ -4,8 +4,8 @@
 //   mr::detail::hsv_bytes_of(pixel);                        // one pixel's H, S and V
 //
 // Pillow computes in floats and truncates, and Millrace computes in integers. If the exact hue or saturation is an
-// integer, Pillow's result is sometimes smaller by one. Two sets in this header list these integers, and hsv_bytes_of()
-// subtracts one from them. Tests compare all colors with Pillow's own computation.
+// integer, Pillow's result is sometimes smaller by one. Two sets in this header list the integers for which Pillow's
+// result is smaller. hsv_bytes_of() subtracts one from these. Tests compare all colors with Pillow's own computation.
 // Units: pixels of three bytes. Errors: none. Threads: any thread, if no two calls share pixels.
 #pragma once
 

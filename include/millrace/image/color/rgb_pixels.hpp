@@ -1,4 +1,4 @@
-// The pixels of an image that color operations change in place: u8 RGB, [height, width, 3].
+// A view of a u8 RGB image, [height, width, 3]. Color operations change its pixels in place.
 //
 //   const mr::detail::rgb_pixels pixels{.data = row.data(), .width = 224, .height = 224};
 //   mr::detail::fill_pixels(pixels.row(1), pixels.width, {124, 116, 104});

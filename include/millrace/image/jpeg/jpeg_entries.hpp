@@ -28,8 +28,7 @@ struct jpeg_entries_options {
   std::size_t every_mcus = 4;
 };
 
-/// Returns the entry points of a JPEG, or an empty vector. Reads the full file. Cost: about the time for decoding a
-/// crop.
+/// Returns the entry points of a JPEG, or an empty vector. Cost: one Huffman decoding of the full file.
 std::vector<std::byte> jpeg_entries(std::span<const std::byte> jpeg, const jpeg_entries_options& options, scratch& s);
 /// Same as the other jpeg_entries(), but allocates its own scratch memory, which is slower.
 std::vector<std::byte> jpeg_entries(std::span<const std::byte> jpeg, const jpeg_entries_options& options = {});

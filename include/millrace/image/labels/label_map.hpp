@@ -15,9 +15,10 @@
 // `fast`) does not change its map. The map must have the same size as the stored image. The image's EXIF orientation
 // also rotates the map. For a map that was drawn on the rotated image, use p.geometry().upright().
 // Formats: see label_source. Without apply(), the full map is rendered.
-// Errors: labels() throws data_error for a field that is not a label map or is damaged. apply() throws data_error if
-// the sizes of map and image differ. Both errors name field, shard and key. Threads: not synchronized. Lifetime: a
-// label map keeps the memory block of its bytes alive. For borrowed bytes, see picture.hpp.
+// Errors: labels() throws data_error for a field that is not a label map or is damaged. Damaged pixels of a PNG are
+// detected only when the map is rendered. apply() throws data_error if the sizes of map and image differ. All these
+// errors name field, shard and key. Threads: not synchronized. Lifetime: a label map keeps the memory block of its
+// bytes alive. For borrowed bytes, see picture.hpp.
 #pragma once
 
 #include <millrace/base/version.hpp>

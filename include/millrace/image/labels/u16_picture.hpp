@@ -16,7 +16,7 @@
 // exact, and a resize selects the nearest pixel. The samples remain as stored: a flip does not negate the flow. Samples
 // of constant padding are 0. Alpha is dropped. For gray files of 16 bits, use mr::labels<std::uint16_t>(). A normalized
 // value is fma(sample, 1 / std, -mean / std), computed in f32 and rounded to T.
-// Errors: u16() throws data_error if the file is not a PNG of 16-bit RGB. u16() throws setup_error if the plan has a
+// Errors: u16() throws data_error if the file is not a 16-bit RGB(A) PNG. u16() throws setup_error if the plan has a
 // background, or has operations on pixels. apply() throws data_error if the geometry is for an image of another size.
 // Threads: not synchronized. Lifetime: the plan keeps the bytes of its file alive, as `picture` does.
 // Cost: all rows from the top of the image to the end of the crop are inflated. Memory: the rows of the crop.

@@ -19,8 +19,7 @@
 // multiple of `patch`; setup_error if an option is out of range; the same errors as `picture`. Threads: not
 // synchronized. Lifetime: a list keeps the bytes of its files alive, as `picture` does.
 // Cost: as for a picture_list (picture_list.hpp). In addition, each rendered image is copied once into its patches. The
-// source of this copy is usually in the CPU's cache. Source of the rule of resize_to_patches(): smart_resize() of
-// Qwen2-VL.
+// source of this copy is usually in the CPU's cache. resize_to_patches() uses the rule of smart_resize() in Qwen2-VL.
 #pragma once
 
 #include <millrace/base/error.hpp>
@@ -98,7 +97,7 @@ class patch_list {
   std::size_t length() const noexcept { return length_; }
   /// Returns the plans of the images.
   const std::vector<picture>& pictures() const noexcept { return pictures_; }
-  /// Returns the rows and columns of patches of each image, [images, 2].
+  /// Returns the numbers of rows and columns of patches in each image, [images, 2].
   tensor<std::int32_t, 2> grids() const {
     tensor<std::int32_t, 2> all({pictures_.size(), 2});
     for (std::size_t i = 0; i < pictures_.size(); ++i) {
@@ -153,7 +152,7 @@ struct resize_to_patches_options {
 /// Resizes to sides that are multiples of a patch. Each side is rounded to the nearest multiple; a tie is rounded to
 /// the multiple with an even number of patches. An image with too many patches is scaled to max_patches, and then its
 /// sides are rounded down. An image with too few patches is scaled to min_patches, and then its sides are rounded up.
-/// Each side has at least one patch. Throws setup_error if an option or the size is out of range.
+/// Each side has at least one patch. Throws setup_error if an option is out of range, or if a new side is above 65535.
 inline picture resize_to_patches(const picture& image, const resize_to_patches_options& options) {
   const std::size_t patch = options.patch, fewest = options.min_patches, most = options.max_patches;
   if (patch < 1 || patch > 65'535 || fewest < 1 || most < fewest || most > 1U << 24)

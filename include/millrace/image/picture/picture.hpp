@@ -5,15 +5,15 @@
 //   p.shape();                       // [224, 224, 3]
 //   mr::image pixels = p.pixels();   // decodes now; a batch renders directly into its row instead
 //
-// Result: u8 RGB [height, width, 3]; gray and CMYK files become RGB. Each call returns a new plan. The result is the
-// same as if each call changed the pixels immediately, in the order of the calls.
-// Nothing is decoded until the plan is rendered. Rendering decodes only the rows and columns that the result needs.
-// Several resizes are merged into one resize from the source.
-// jpeg_options::quality is `exact` or `fast`. An `exact` image differs by at most 1 from "decode, crop, resize, flip"
-// with Pillow or torchvision (antialias). Exception: Pillow 13 resizes a tall image vertically first, but Millrace
-// always resizes horizontally first. Therefore clamped values of a bicubic resize may differ by more than 1. A `fast`
-// image is less accurate; picture_quality states the differences. pad(), crop_beyond() and letterbox() add pixels
-// around the image. The plan's geometry() maps boxes, points and label maps to the padded image:
+// Result: u8 RGB [height, width, 3]; gray and CMYK files become RGB. Each call returns a new plan. Crops, resizes,
+// paddings and flips are applied in the order of the calls. The operations of apply() run after them. Nothing is
+// decoded until the plan is rendered. Rendering decodes only the rows and columns that the result needs. Several
+// resizes are merged into one resize from the source. jpeg_options::quality is `exact` or `fast`. Each value of an
+// `exact` image differs by at most 1 from "decode, crop, resize, flip" with Pillow or torchvision (antialias).
+// Exception: Pillow 13 resizes a tall image vertically first, but Millrace always resizes horizontally first. Therefore
+// clamped values of a bicubic resize may differ by more than 1. A `fast` image is less accurate; picture_quality states
+// the differences. pad(), crop_beyond() and letterbox() add pixels around the image. The plan's geometry() maps boxes,
+// points and label maps to the padded image:
 //
 //   p = mr::jpeg(r["jpg"]).letterbox({.width = 640, .height = 640}).random_flip(rng);       // detectors
 //   q = mr::png(r["png"]).pad(4).random_crop(32, rng).random_flip(rng);                     // CIFAR
@@ -130,17 +130,17 @@ class picture {
   picture pad(std::size_t sides, const padding_fill& fill = {}) const {
     return pad({.left = sides, .top = sides, .right = sides, .bottom = sides}, fill);
   }
-  /// Adds pixels on all sides if the image is smaller than `size`. The image is in the center; an odd margin is larger
-  /// at the right and at the bottom.
+  /// Adds pixels in each dimension in which the image is smaller than `size`. The image is in the center; an odd margin
+  /// is larger at the right and at the bottom.
   picture pad_to(const picture_size& size, const padding_fill& fill = {}) const;
 
   /// Crops to a box that may extend beyond the image. Pixels outside are padding. Throws data_error if the box has no
   /// area.
   picture crop_beyond(const outer_box& box, const padding_fill& fill = {}) const;
 
-  /// Resizes to the largest size that fits into `size`, with the same aspect ratio. Centers the image in a row of
-  /// `size`. The side that is not limited by `size` is rounded to nearest, ties to even, as in YOLO. Throws setup_error
-  /// if a side is outside 1..65535.
+  /// Resizes to the largest size that fits into `size`, with the same aspect ratio. Then pads the image to `size`, with
+  /// the image in the center. The side that is not limited by `size` is rounded to nearest, ties to even, as in YOLO.
+  /// Throws setup_error if a side is outside 1..65535.
   picture letterbox(const picture_size& size, const letterbox_options& options = {}) const;
 
   /// Mirrors left and right.

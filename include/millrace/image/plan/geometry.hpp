@@ -111,7 +111,7 @@ class geometry {
   /// Returns the EXIF orientation that is part of this geometry; 1 if there is none.
   int orientation() const noexcept { return orientation_; }
 
-  /// Returns true if left and right are exchanged.
+  /// Returns true if the rendered image is a mirror image of the stored image; false if it is only rotated.
   bool mirrored() const noexcept { return (plan_.rows.flipped != plan_.columns.flipped) != plan_.transposed; }
 
   /// Returns the geometry without the EXIF orientation, for labels that were drawn on the image as viewers show it.

@@ -24,7 +24,7 @@ struct padding_sides {
   std::size_t left = 0, top = 0, right = 0, bottom = 0;
 };
 
-/// The pixels around an image.
+/// The values of the pixels around an image.
 struct padding_fill {
   padding_mode mode = padding_mode::constant;
   rgb_color color{};   ///< for padding_mode::constant; default: black
@@ -40,7 +40,7 @@ struct outer_box {
 /// Options of letterbox().
 struct letterbox_options {
   rgb_color color{114, 114, 114};   ///< color of the padding; default: the gray of YOLO
-  bool enlarge = true;              ///< whether images that fit into the size are enlarged
+  bool enlarge = true;              ///< whether images that fit into the target size are enlarged
 };
 
 namespace detail {
@@ -48,9 +48,9 @@ namespace detail {
 /// One axis of a padded image. Position 0 is the first pixel of the image. If the padded image is flipped, positions
 /// are counted after the flip.
 struct padded_axis {
-  std::int64_t begin = 0, end = 0;                     ///< range of positions in the padded image
+  std::int64_t begin = 0, end = 0;                     ///< range of the positions that the padded image covers
   std::int64_t count = 0;                              ///< pixels of the image
-  std::int64_t rendered_begin = 0, rendered_end = 0;   ///< the positions that are rendered
+  std::int64_t rendered_begin = 0, rendered_end = 0;   ///< range of the image's pixels that the padded image shows
 
   std::int64_t size() const noexcept { return end - begin; }
   /// Returns whether the rendered range is the intersection of [begin, end) and [0, count).

@@ -13,7 +13,7 @@
 // - Cutmix with cutmix_minmax follows timm: height and width are uniform between the two fractions of the image's side,
 //   and the box is inside the image.
 //
-// In both variants of cutmix, lambda is the fraction of the image's area outside the box.
+// In both variants of cutmix, pair_mix::lambda is the fraction of the image's area outside the box.
 // Source: torchvision/transforms/v2/_augment.py, timm/data/mixup.py.
 // Errors: setup_error for options out of range. Threads: any; do not share an rng between threads.
 #pragma once

@@ -7,8 +7,9 @@
 //
 // The rule has up to ten attempts. Each attempt draws a uniform share of the area and a log-uniform ratio height /
 // width. If the box is smaller than the image in both dimensions, the attempt succeeds, and draws a uniformly random
-// position. If no box fits, nothing is erased. All arithmetic uses integers, as in image/plan/random_crop.hpp. Noise is
-// approximately normal with variance 1. The same random numbers produce the same noise on every machine.
+// position. If all attempts fail, nothing is erased. The box is computed with integers, as in
+// image/plan/random_crop.hpp. Noise is approximately normal with variance 1. The same random numbers produce the same
+// noise on every machine.
 // Source: timm/data/random_erasing.py, torchvision/transforms/v2/_augment.py.
 // Errors: setup_error if an option is outside its range. Threads: any thread; do not share an rng between threads.
 #pragma once

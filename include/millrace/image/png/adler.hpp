@@ -19,11 +19,11 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// The two sums of Adler-32. Each byte is added to `first`. Then the new value of `first` is added to `second`.
+/// The two sums of Adler-32. For each byte, add() adds the byte to `first`, and then `first` to `second`.
 struct adler_sums {
   static constexpr std::uint32_t modulus = 65'521;
   static constexpr std::size_t block_bytes = 64;      ///< bytes in a step of the vector code
-  static constexpr std::size_t max_at_once = 5'504;   ///< maximum number of bytes whose sums fit into 32 bits
+  static constexpr std::size_t max_at_once = 5'504;   ///< maximum bytes per reduce(): the sums then fit into 32 bits
 
   std::uint64_t first = 1, second = 0;
 

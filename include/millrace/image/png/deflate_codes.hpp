@@ -1,13 +1,13 @@
 // Builds the decoding tables of a deflate block from the lengths of its code words.
 //
-//   mr::detail::deflate_codes codes;                            // 17 KiB, reused for all blocks
+//   mr::detail::deflate_codes codes;                            // 15 KiB, reused for all blocks
 //   if (!codes.build(literal_lengths, distance_lengths)) return damaged;
 //   std::uint32_t e = codes.literals()[bits & codes.literal_mask];
 //
 // An entry describes the next bits; see deflate_entry. If the code words of two literals fit into the bits of the
 // index, one entry can contain both literals. A code word longer than the index continues in a second table.
-// Errors: build() returns false if the lengths are not a valid code. As in zlib, a valid code is complete or has a
-// single code word of one bit. Threads: not thread-safe; one thread at a time. Source: RFC 1951, 3.2.
+// Errors: build() returns false if the lengths are not a valid code. As in zlib, a valid code is complete, is empty, or
+// has a single code word of one bit. Threads: not thread-safe; one thread at a time. Source: RFC 1951, 3.2.
 #pragma once
 
 #include <millrace/base/version.hpp>
@@ -19,7 +19,7 @@
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 /// The bit fields of a table entry. Bits 0 to 7 are the number of coded bits: the input bits that the entry decodes.
-/// They include the extra bits of a length or a distance.
+/// The coded bits include the extra bits of a length or a distance.
 struct deflate_entry {
   static constexpr std::uint32_t coded_bits = 255;
 

@@ -8,9 +8,10 @@
 //     if (const auto s = zip.run(memory, out, end); s != mr::detail::inflate_status::more) return s;
 //
 // The output is written to one block of memory, which must still contain the last `window_bytes` of earlier output. The
-// caller may move the output between calls. The inflater may also write up to `slack_bytes` - 1 bytes beyond the limit.
-// The values of these bytes are undefined. run() stops at the limit, and does not detect damage after the limit.
-// finish() continues to the end of the stream. Bytes outside the pieces are never read.
+// caller may move the output between calls. `out` may pass the limit, because matches are copied completely. The
+// inflater may write undefined bytes after `out`. In total, it writes up to `slack_bytes` - 1 bytes beyond the limit.
+// run() stops at the limit, and does not detect damage after the limit. finish() continues to the end of the stream.
+// Bytes outside the pieces are never read.
 // Errors: returned as a status; the output before the damage is correct. Threads: not thread-safe; one thread at a
 // time. Memory: nothing is allocated.
 // Source: RFC 1950 and RFC 1951. Like zlib with its largest window, the inflater accepts distances up to 32768,
@@ -27,7 +28,8 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-// Decodes the symbols of a deflate block while there is enough input and output: the inner loop of inflate.hpp.
+// The inner loop of the inflater: decodes the symbols of a deflate block while there is enough input and space for
+// output.
 //
 //   mr::detail::inflate_state s;                             // the positions of input and output
 //   const mr::detail::inflate_stop why = mr::detail::inflate_loop::run(s, codes);
@@ -296,11 +298,11 @@ class inflater {
   /// Begins a stream. `input` must outlive the last call of run() and finish().
   void begin(inflate_input& input) noexcept;
 
-  /// Writes output at `out`, and advances `out` until it reaches `limit`. Returns `bad_distance` if a match (a copy of
-  /// earlier output) begins before `begin`.
+  /// Writes output at `out`, and advances `out` until it reaches or passes `limit`. Returns `bad_distance` if a match
+  /// (a copy of earlier output) begins before `begin`.
   inflate_status run(const std::uint8_t* begin, std::uint8_t*& out, const std::uint8_t* limit) noexcept;
 
-  /// Continues to the end of the stream. Returns `more` if the stream contains more output.
+  /// Reads the stream to its end. Stops and returns `more` if the stream contains more output.
   inflate_status finish() noexcept;
 
   /// Returns the Adler-32 that is stored at the end of the stream. Valid only after the status `ended`.
@@ -344,7 +346,7 @@ class inflater {
   inflate_input* input_ = nullptr;
   inflate_state state_;
   std::span<const std::uint8_t> piece_{};   // the part of the last fetched piece that is not in state_
-  std::size_t overlap_bytes_ = 0;           // number of bytes at the end of state_'s input that also precede piece_
+  std::size_t overlap_bytes_ = 0;   // number of bytes before piece_ that were copied to the end of state_'s input
   bool last_block_ = false;
   place place_ = place::stream_header;
   std::uint32_t stored_bytes_ = 0, checksum_ = 0;

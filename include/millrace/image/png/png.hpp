@@ -3,12 +3,12 @@
 //   mr::picture p = mr::png(r["png"]).random_resized_crop(224, rng).random_flip(rng);
 //   mr::picture q = mr::png(r["png"], {.background = mr::rgb_color{255, 255, 255}});    // transparent pixels are white
 //
-// As in Pillow, palettes are applied, gray becomes RGB, and only the high byte of 16-bit samples is used. Alpha is
-// dropped without changing the colors, as by Pillow's convert("RGB"). With a background, pixels are composited by their
-// alpha. mr::rgba_picture keeps alpha.
-// Gamma, profiles and other ancillary chunks do not change pixels. To read palette indices, use mr::labels()
-// (label_map.hpp). To read all bits of 16-bit RGB, use u16() (u16_picture.hpp). Rows are inflated down to the end of
-// the crop, so damage below the crop can remain undetected. An interlaced file is decoded completely.
+// As in Pillow, palettes are applied, gray becomes RGB, and only the high byte of each 16-bit color value is used.
+// Alpha is dropped without changing the colors, as by Pillow's convert("RGB"). With a background, pixels are composited
+// by their alpha. mr::rgba_picture keeps alpha. Gamma, profiles and other ancillary chunks do not change pixels. To
+// read palette indices, use mr::labels() (label_map.hpp). To read all bits of 16-bit RGB, use u16() (u16_picture.hpp).
+// Rows are inflated down to the end of the crop, so damage below the crop can remain undetected. An interlaced file is
+// decoded completely.
 // Errors: data_error if the bytes are not a PNG, are damaged, or declare an image that is too large. The limits are
 // max_pixels, and 65,535 pixels per side. The error has shard, key and stage "png". Threads: not synchronized.
 // Format: ISO/IEC 15948 (PNG).

@@ -12,8 +12,8 @@
 // row, damage up to the end of the file is detected. An interlaced image is decoded completely by the first call of
 // next().
 // Errors: data_error with the stage "png". All rows before the damage are delivered and correct. Nothing is printed.
-// Memory: see png_rows.hpp; interlaced images also need the pixels of the region. Threads: not thread-safe; one thread
-// at a time.
+// Memory: see png_rows.hpp. For an interlaced image, the decoder also stores the pixels of the region. Threads: not
+// thread-safe; one thread at a time.
 // Source: ISO/IEC 15948 (PNG, third edition: W3C, 2025).
 #pragma once
 
@@ -39,13 +39,13 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 // Palettes are applied. Gray becomes three equal channels, and samples of fewer than 8 bits are scaled to 0..255. Only
 // the high byte of 16-bit samples is used, as in Pillow and libpng. Colors beyond the end of a palette are black, as in
 // libpng.
-// Alpha is dropped without changing the colors, or kept, or used to composite pixels over a color. The transparency
+// Alpha is dropped without a change of the colors, kept, or used to composite pixels over a color. The transparency
 // chunk, tRNS, is read only if alpha is kept or used to composite. A composited value is (color * alpha + background *
 // (255 - alpha)) / 255, rounded. The layout `samples` keeps the stored values: palette indices, and gray without
-// scaling. A 16-bit sample becomes two bytes in the machine's byte order, any other sample becomes one byte. Up to
-// `slack_bytes` may be read beyond `stored` and written beyond `memory`.
-// Errors: data_error if pixels are palette indices and the palette is missing. data_error if tRNS is read and has a
-// wrong size or CRC. Threads: not thread-safe; one thread at a time.
+// scaling. In this layout, a 16-bit sample becomes two bytes in the machine's byte order. Any other sample becomes one
+// byte. Up to `slack_bytes` may be read beyond `stored` and written beyond `memory`.
+// Errors: data_error if a palette must be applied but is missing. data_error if tRNS is read and has a wrong size or
+// CRC. Threads: not thread-safe; one thread at a time.
 // Source: ISO/IEC 15948, 11.2 and 11.3.2; the division by 255 is Pillow's.
 
 enum class png_layout : std::uint8_t {
@@ -73,7 +73,7 @@ class png_pixels {
   std::size_t pixel_bytes() const noexcept { return pixel_bytes_; }
   std::size_t row_bytes() const noexcept { return pixel_bytes_ * count_; }
 
-  /// Converts a stored row. Returns the pixels, which are in `memory`, or in `stored` if the row needs no conversion.
+  /// Converts a stored row. Returns the pixels, which are in `memory`, in `stored` or in this object.
   const std::uint8_t* convert(const std::uint8_t* stored, std::uint8_t* memory) noexcept;
 
  private:
@@ -106,8 +106,8 @@ struct png_region {
 
 class png_decoder {
  public:
-  /// Reads the header. `file` must stay valid until the last row has been delivered. Throws data_error if `file` is not
-  /// a PNG, is damaged, or exceeds the limits.
+  /// Reads the header. `file` must stay valid until the last call for this image returns. Throws data_error if `file`
+  /// is not a PNG, is damaged, or exceeds the limits.
   const png_header& open(std::span<const std::byte> file, const png_limits& limits = {});
 
   /// Throws data_error if the file is too short to contain rows 0 to `bottom` - 1.

@@ -2,8 +2,8 @@
 //
 //   std::vector<std::byte> file = mr::encode_png(pixels);
 //
-// Shape: [height, width, 3] RGB or [height, width, 1] gray, u8. The file is as large as the pixels. Use encode_png()
-// for images to inspect, and encode_jpeg() for small files.
+// Shape: [height, width, 3] RGB or [height, width, 1] gray, u8. The file is slightly larger than the pixels. Use
+// encode_png() for images to inspect, and encode_jpeg() for small files.
 // Errors: setup_error if PNG does not support the shape. Threads: pure functions; any thread.
 // Format: PNG (RFC 2083, ISO/IEC 15948) with one IDAT chunk. The chunk contains a zlib stream (RFC 1950) of stored
 // deflate blocks (RFC 1951, 3.2.4) with unfiltered rows.

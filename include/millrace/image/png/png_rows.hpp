@@ -6,12 +6,12 @@
 //   while (const std::uint8_t* row = rows.next()) use(row);        // valid until the next call
 //   rows.check_end();
 //
-// The stream is inflated into a window of about 100 KiB, a part at a time. Inflating stops after the last requested
-// row. Call begin_rows() again for the next pass.
-// Callers may read `slack_bytes` bytes beyond the end of a row.
-// Errors: next() throws data_error at the first row that is not complete. All rows before that row have been delivered
-// and are correct. check_end() throws data_error for damage after the last row. Threads: not thread-safe; one thread at
-// a time.
+// The stream is inflated, a part at a time, into a window of 288 KiB plus two rows. Inflating stops after the last
+// requested row. Call begin_rows() again for the next pass. Callers may read `slack_bytes` bytes beyond the end of a
+// row.
+// Errors: next() throws data_error at the first row that is incomplete or damaged. All rows before that row have been
+// delivered and are correct. check_end() throws data_error for damage after the last row. Threads: not thread-safe; one
+// thread at a time.
 // Memory: the window and a few rows. A forged header cannot cause a large allocation, because the size of the file
 // limits the length of a row.
 #pragma once
@@ -54,7 +54,7 @@ struct png_limits {
 /// The contents of the chunks before the image data.
 struct png_header {
   std::size_t width = 0, height = 0;   ///< pixels, 1 or more
-  unsigned depth = 8;                  ///< bits of a sample: 1, 2, 4, 8 or 16
+  unsigned depth = 8;                  ///< bits of a channel value or palette index: 1, 2, 4, 8 or 16
   png_color color = png_color::rgb;
   bool interlaced = false;
   std::span<const std::byte> palette{};        ///< PLTE: at most 256 RGB colors

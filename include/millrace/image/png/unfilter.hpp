@@ -48,8 +48,8 @@ struct portable_unfilter {
     for_each_channel(r, pixel_bytes, [](int left, int up, int) { return (left + up) / 2; });
   }
 
-  /// Predicts the neighbor (left, up or corner) that is nearest to left + up - corner. In a tie, predicts the first of
-  /// these. Source of the comparisons: F. Giesen, stb_image 2.28.
+  /// Predicts the neighbor (left, up or corner) that is nearest to left + up - corner. If several are nearest, predicts
+  /// the first in this order. Source of the comparisons: F. Giesen, stb_image 2.28.
   static void paeth(const filtered_row& r, std::size_t pixel_bytes) noexcept {
     for_each_channel(r, pixel_bytes, [](int left, int up, int corner) {
       const int threshold = 3 * corner - (left + up), low = left < up ? left : up, high = left < up ? up : left;

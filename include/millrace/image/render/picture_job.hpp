@@ -73,7 +73,7 @@ constexpr std::optional<rgb_color> background_of(std::uint32_t number) noexcept 
                    static_cast<std::uint8_t>(number)};
 }
 
-/// One image to render. All objects to which the job points must outlive the call.
+/// One image to render. All objects to which the job points must exist until the job is rendered.
 struct picture_job {
   const picture_format* format = nullptr;
   const bytes* data = nullptr;
@@ -160,8 +160,7 @@ void render_as_group(const Item& item, std::span<std::uint8_t> row, scratch& s) 
 // A job is one image. If a job has no padding, no operations and no patches, it is rendered directly to its target, and
 // finish() does nothing. Any other job is first rendered as 8-bit pixels. finish() converts them if the target has
 // another format. Converted values equal the result of normalize().
-// Errors: the errors of the operations. Threads: not thread-safe; one thread at a time. Memory: up to two images of
-// bytes.
+// Errors: the errors of the operations. Threads: not thread-safe; one thread at a time. Memory: up to two 8-bit images.
 
 struct picture_job;
 
@@ -170,8 +169,8 @@ class row_finisher {
  public:
   /// Returns the target to which the job must be rendered before finish() is called.
   pixel_target target_of(const picture_job& job);
-  /// Runs the operations of the job. Converts or copies the row to the job's target if target_of() returned another
-  /// buffer.
+  /// Fills the padding and runs the operations of the job. Converts or copies the row to the job's target if
+  /// target_of() returned another buffer.
   void finish(const picture_job& job, scratch& s);
 
  private:
@@ -201,7 +200,8 @@ class row_decoder : public pixel_rows {
 /// Renders a job from the rows that `rows` delivers.
 void render_rows(const picture_job& job, pixel_rows& rows, scratch& s);
 
-/// Renders each job from the rows of its file. Counts the jobs that used the decoded rows of another job.
+/// Renders each job from the rows of its file. Adds the number of jobs that reused decoded rows to the event count
+/// event_name::shared.
 void render_each(std::span<const picture_job> jobs, row_decoder& from, scratch& s);
 
 }}}   // namespace millrace::detail

@@ -136,7 +136,7 @@ class shared_requests {
 
   /// Estimates the decoding time. The unit is the time to skip one pixel. All rows above the bottom edge of the box are
   /// decoded, unless the request has entry points. Pixels in the box are also transformed and stored, which costs three
-  /// more units.
+  /// more units for each pixel.
   static std::uint64_t time_of(const jpeg_planes_request& request, const plane_size& size) noexcept {
     const std::uint64_t bottom = std::min(request.bottom, size.height), right = std::min(request.right, size.width);
     const std::uint64_t box = (bottom - request.top) * (right - request.left);
@@ -169,7 +169,7 @@ struct render_counts {
   std::uint64_t built_in = 0, built_in_progressive = 0;   ///< decoded by the built-in decoder
   std::uint64_t smaller = 0, by_entries = 0, by_restarts = 0, entries_refused = 0;
   std::uint64_t bytes = 0, pixels = 0;   ///< bytes of the files; pixels of the stored images
-  std::uint64_t shared = 0;              ///< images rendered from the planes of another image
+  std::uint64_t shared = 0;              ///< jobs that reuse the decoded planes of another job
   libjpeg_counts libjpeg{};              ///< counts of the images that libjpeg decoded
 
   /// Adds a rendered image.

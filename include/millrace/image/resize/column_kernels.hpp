@@ -5,12 +5,13 @@
 //   columns.run({.rows = {a, b, c, d}, .out = sums, .stride = 672, .offset = -16384});
 //
 // An output is a column of the result. A tap is a sample that the output uses, with its weight (tap_table.hpp). Sums
-// have 7 fraction bits. run() resizes rows of bytes, and adds `offset` to each sum. run_wide() resizes rows that
-// already have 7 fraction bits. If weights are negative or above 1, sums are clamped to values of 0..255, as in Pillow.
-// Each implementation writes the outputs in its own order, and its row kernels restore the order from left to right.
-// Units: in `out`, each row has columns.padded() elements, and the rows begin `stride` elements apart. Each call
-// processes four rows. A caller with fewer rows must repeat a row. Up to guarded_plane::slack_bytes are read beyond the
-// end of a row.
+// have 7 fraction bits. run() resizes rows of bytes. If weights are negative or above 1, run() clamps the sums to
+// values of 0..255, as in Pillow. run_wide() resizes rows that already have 7 fraction bits, without a clamp. Both then
+// add `offset` to each sum. Each implementation writes the outputs in its own order. Its row kernels later restore the
+// left-to-right order.
+// Units: in `out`, each row has columns.padded() elements, and the rows begin `stride` elements apart. run() processes
+// four rows; a caller with fewer rows must repeat a row. run_wide() processes one row. Up to guarded_plane::slack_bytes
+// are read beyond the end of a row.
 // Errors: none. Threads: several threads may call run() and run_wide() at the same time, but not build().
 #pragma once
 
@@ -57,7 +58,7 @@ inline constexpr int column_weight_bits = 13;
 inline constexpr int largest_column_sum = 255 << 7;   // less than 2^15; before the clamp, a sum may exceed 2^15
 inline constexpr std::size_t columns_at_once = 32;
 
-/// Calls each(k, weight) for each tap of an output, with weights of 13 bits.
+/// Calls each(k, weight) for each tap of an output. The weights have 13 fraction bits.
 template <class Each>
 void for_column_weights(const tap_table& taps, std::size_t output, const Each& each) {
   const std::int16_t* weights = taps.weights(output);

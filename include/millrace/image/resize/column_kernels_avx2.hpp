@@ -9,10 +9,9 @@
 // - medium: up to 10 taps, and the first samples of 4 neighboring outputs are at most 14 samples apart
 // - long: any number of taps
 //
-// Weights that are negative or above 1 use medium or long, whose sums have 32 bits. In short, put_weights() splits each
-// weight into two bytes. Each output then has two sums of 16 bits, which are combined. Order in `out`: of each 32
-// columns, the first vector contains columns 0-7 and 16-23. The second vector contains the others. Shapes, units,
-// errors, threads: see column_kernels.hpp.
+// Weights that are negative or above 1 use medium or long, whose sums have 32 bits. In the short kernels, put_weights()
+// splits each weight into two bytes. Each output then has two sums of 16 bits, which are combined. Order in `out`, for
+// each 32 columns: 0-7, 16-23, 8-15, 24-31. Shapes, units, errors, threads: see column_kernels.hpp.
 #pragma once
 
 #ifdef __x86_64__

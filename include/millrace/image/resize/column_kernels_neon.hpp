@@ -64,8 +64,8 @@ class columns {
  private:
   enum class kind : std::uint8_t { bytes_6, bytes_5, words, long_taps };
 
-  /// The window of up to 64 samples that 8 outputs use. `base` is the first sample of the window. `pick` has the
-  /// position of each output's first sample in the window.
+  /// The window of up to 64 samples that 8 outputs use. `base` is the first sample of the window. `pick` contains
+  /// positions relative to `base`: of each output's first sample, and for `bytes` also of its second sample.
   struct group {
     alignas(16) std::uint8_t pick[16];
     std::int32_t base;
@@ -93,7 +93,7 @@ class columns {
     return widest <= 64;
   }
 
-  /// Returns false if the sum of an output's low parts could exceed 16 bits.
+  /// Returns false if the sum of samples times low parts of weights could exceed 16 bits.
   bool build_byte_weights(const column_plan& plan) {
     const int bits = kind_ == kind::bytes_6 ? 6 : 5;
     int largest = 0;

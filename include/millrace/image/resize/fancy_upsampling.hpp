@@ -33,9 +33,8 @@ struct color_row {
   std::uint8_t* rgb[3] = {};
 };
 
-/// The factors of chroma (u for blue, v for red) in vector kernels, in units of 2^-15. R is y + v + red * v, and B is y
-/// + u + blue
-/// * u. G is y + green_of_blue * u + green_of_red * v.
+/// The factors of chroma (u for blue, v for red) in vector kernels, in units of 2^-15. For a luma of y:
+/// R = y + v + red * v, B = y + u + blue * u, G = y + green_of_blue * u + green_of_red * v.
 struct color_factors {
   static constexpr std::int16_t red = 13'173, blue = 25'297, green_of_blue = -11'277, green_of_red = -23'401;
 };

@@ -10,8 +10,8 @@
 //
 // With up to ten source rows per output row, each source row is resized to the target width and stored in a ring. With
 // more source rows per output row, the source rows are added to one sum per output row. Then each sum is resized to the
-// target width. Therefore the memory does not grow with the scale. If some of these weights are negative or above 1,
-// each source row is resized before it is added. Every CPU produces the same bits.
+// target width. Therefore the memory does not grow with the scale. If some weights of source rows are negative or above
+// 1, each source row is resized before it is added. Every CPU produces the same bits.
 // Units: rows and columns of the planes. `origin` is the column of a pushed row's first sample.
 // Errors: none. Threads: not thread-safe; one thread at a time. Nothing is allocated unless an image is larger than all
 // previous images.
@@ -188,7 +188,7 @@ class basic_plane_resampler {
     }
   }
 
-  /// Adds the four lines in wide_, all of one plane, to the sums of output `o`.
+  /// Adds the four resized rows in wide_, all of one plane, to the sums of output `o`.
   void add_lines(std::size_t o, const row_use& use, std::size_t plane) noexcept {
     const std::size_t place = place_of(o) * planes_ + plane;
     const std::int16_t* const lines = wide_.data();

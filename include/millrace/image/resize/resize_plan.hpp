@@ -62,7 +62,8 @@ struct plan_axis {
   std::int64_t extent() const noexcept { return before + count + after; }
   bool is_padded() const noexcept { return before != 0 || after != 0; }
 
-  /// Retains `size` of the current outputs, from `offset` on, in display order (after a flip).
+  /// Retains `size` of the current outputs, from `offset` on. `offset` counts in display order, the order after any
+  /// flip.
   void crop(std::int64_t offset, std::int64_t size) noexcept {
     const std::int64_t skipped = flipped ? extent() - offset - size : offset;   // in source order
     if (is_padded()) {
@@ -154,7 +155,8 @@ struct plan_axis {
   }
 };
 
-/// Returns how far the filter of an axis reaches from the center of an output. Half a source pixel is `step` units.
+/// Returns how far the filter of an axis reaches from the center of an output. The unit of the result is half a source
+/// pixel divided by `step`.
 constexpr std::int64_t reach_of(const plan_axis& axis, std::int64_t step) noexcept {
   const bool antialiased = axis.filter != resize_filter::opencv_linear;
   return 2 * reach_of(axis.filter) * (antialiased ? std::max(axis.length, step) : step);
@@ -191,7 +193,7 @@ struct plane_size {
   std::size_t width = 0, height = 0;
 };
 
-/// Returns the pixels that have a weight for any output of the axis.
+/// Returns the pixels that have a weight for any rendered output of the axis.
 constexpr source_span span_of(const plan_axis& axis) noexcept {
   const auto floor_of = [](std::int64_t a, std::int64_t b) { return a / b - (a % b < 0 ? 1 : 0); };
   const std::int64_t step = axis.denominator * axis.target;   // half a source pixel

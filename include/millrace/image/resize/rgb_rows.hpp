@@ -28,7 +28,8 @@
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 // A plane in which vector loads may read up to slack_bytes beyond the end of each row. The last rows of the plane are
-// copied for this purpose. Lifetime: rows are valid as long as the plane.
+// copied for this purpose. Lifetime: a row is valid until the next set(), and not longer than the memory of the
+// plane_view.
 class guarded_plane {
  public:
   static constexpr std::size_t slack_bytes = 64;

@@ -50,8 +50,8 @@ struct row_output {
   std::size_t columns = 0;
   bool planar = false;            ///< whether the row has three planes; if false, R, G, B of each column are adjacent
   std::size_t plane_bytes = 0;    ///< distance between the planes of a planar row
-  bool streams = false;           ///< stores bypass the cache; `bytes` and `columns` must be multiples of 32
-  bool three_way_logic = false;   ///< allows instructions for three-way logic; the bytes are the same
+  bool streams = false;           ///< stores bypass the cache; `columns` and the row's address must be multiples of 32
+  bool three_way_logic = false;   ///< allows instructions for three-way logic, which do not change the result
   bool wide_vectors = false;      ///< allows registers of 512 bits; requires cpu_has_wide_vectors()
 };
 
@@ -88,7 +88,8 @@ struct row_weights {
   }
   static constexpr std::int16_t green_of_blue = 6'364, green_of_red = 16'691;
 
-  /// The range of blend_ycc's sums if the samples are in 0..255. The range of luma includes one half for rounding.
+  /// The range of blend_ycc's sums if all luma and chroma values, before centering, are in 0..255. The range of luma
+  /// includes one half for rounding.
   struct range {
     int least, largest;
   };

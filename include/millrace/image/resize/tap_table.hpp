@@ -1,12 +1,12 @@
-// Computes the weights of an antialiased resize along one axis, in integers. A tap is a source pixel with its weight.
+// Computes the weights of a resize along one axis, in integers. A tap is a source pixel with its weight.
 //
 //   mr::detail::tap_table t;
 //   t.build(axis);                         // reuses its memory
 //   t.first(i), t.count(i), t.weights(i);  // output i (in source order) = sum weights[k] * source[first + k] >> 14
 //
-// The filters are those of Pillow and torchvision ("antialias"). The weights of an output sum to exactly 2^14. A
-// bicubic weight may be negative or above 2^14, but never above 1.25 * 2^14. All numbers are integers, so the table is
-// identical with every compiler and flag.
+// The bilinear and bicubic filters are those of Pillow and torchvision ("antialias"). The weights of an output sum to
+// exactly 2^14. A bicubic weight may be negative or above 2^14, but never above 1.25 * 2^14. All numbers are integers,
+// so the table is identical with every compiler and flag.
 #pragma once
 
 #include <millrace/base/version.hpp>

@@ -1,10 +1,11 @@
 // Computes the weights of tap_table.hpp with AVX2, for eight outputs at a time. The numbers are identical to those of
-// tap_table. Supports only the bilinear filter with at most 4 taps per output, for images of moderate size.
+// tap_table. Supports only the bilinear filter with at most 4 taps per output, and positions up to 2^29 in the units of
+// tap_window.
 //
 //   mr::detail::avx2::tap_weights::build(table, axis);   // any axis; calls table.build(axis) if it is not supported
 //
-// The reciprocals are computed in doubles, and corrected so that they are the same integers as in tap_table. Errors,
-// threads: see tap_table.hpp.
+// The reciprocals of the sums of weights are computed in doubles, and then corrected to the same integers as in
+// tap_table. Errors, threads: see tap_table.hpp.
 #pragma once
 
 #ifdef __x86_64__
@@ -56,7 +57,8 @@ class tap_weights {
    public:
     first_pixels(const tap_window& t, const plan_axis& axis) noexcept
         : begin_(all(t.start)), last_(all(t.end - 1)), divisor_(all(2 * t.step)), largest_rest_(divisor_ - 1) {
-      // Output j begins with the first pixel i whose (2 i + 1) * step is above its center minus `reach`.
+      // Output j begins with the first pixel i whose position (2 i + 1) * step is above the output's center minus
+      // `reach`.
       const std::int64_t divisor = 2 * t.step;
       std::int32_t pixels[at_once + 1], rests[at_once + 1];
       for (std::int64_t j = 0; j <= at_once; ++j) {

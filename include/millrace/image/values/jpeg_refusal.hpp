@@ -32,7 +32,7 @@ enum class jpeg_refusal : std::uint8_t {
   tables,           ///< missing or invalid tables
   damaged,          ///< invalid codes, truncated data, a missing marker, or bytes between restart intervals
   wild_values,      ///< impossible coefficients; they overflow differently in each decoder
-  progressive,      ///< only from the baseline decoder: progressive_decoder.hpp decodes the file instead
+  progressive,      ///< returned only by the baseline decoder; progressive_decoder.hpp then decodes the file
   unrefined,        ///< progressive, and the scans lack some coefficient bits; libjpeg smooths such images
   limits            ///< progressive, and exceeds the maximum number of scans or the memory limit
 };

@@ -4,8 +4,8 @@
 //   const std::size_t count = mr::detail::portable_axis_taps::mix<true>(row, doubtful);   // cubic
 //   for (std::size_t i = 0; i < count; ++i) recompute(doubtful[i]);
 //
-// Results are truncated. Therefore only results that are close to an integer may differ from results in double. If all
-// neighbors are equal, the result is exact.
+// Results are truncated. Therefore only results that are close to an integer may differ from results in double. If a
+// byte and its neighbors are equal, the result is exact.
 // Units: bytes of a row, three for each pixel. Errors: none. Threads: any thread, if no two calls share an output.
 #pragma once
 
@@ -30,14 +30,14 @@ struct axis_tap_row {
   const float *before = nullptr, *own = nullptr, *next = nullptr, *last = nullptr;
   /// Weights of the neighbors; the byte's own weight is 1 minus their sum.
   const float *before_weights = nullptr, *next_weights = nullptr, *last_weights = nullptr;
-  std::size_t weight_mask = ~std::size_t{0};   ///< byte i uses weight i & mask; fewest_weights - 1 if all are equal
+  std::size_t weight_mask = ~std::size_t{0};   ///< byte i uses weight i & mask; fewest_weights - 1 for equal weights
   float error = axis_tap_error;                ///< negative if results are exact
   std::size_t count = 0;
   std::uint8_t* to = nullptr;
 };
 
 struct portable_axis_taps {
-  /// Converts bytes to numbers. Up to 7 bytes are read, and up to 7 numbers are written, beyond `count`.
+  /// Converts bytes to numbers. Beyond `count`, up to 7 bytes may be read and up to 7 numbers written.
   static void widen(const std::uint8_t* bytes, std::size_t count, float* to) noexcept {
     for (std::size_t i = 0; i < count; ++i) to[i] = bytes[i];
   }

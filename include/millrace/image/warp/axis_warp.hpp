@@ -31,8 +31,9 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 template <class Kernels>
 class axis_warp {
  public:
-  /// Computes the pixels. Returns false, without changing pixels, if the map is not along one axis or if a distance is
-  /// too close to an integer. At the address of every pixel of `from`, at least ten bytes must be readable.
+  /// Computes the pixels. Returns false, without changing pixels, in three cases: the map is not along one axis, a side
+  /// exceeds 2^20 pixels, or a vertical distance is too close to an integer. At the address of every pixel of `from`,
+  /// at least ten bytes must be readable.
   bool run(const warp_source& from, const rgb_pixels& p, const affine_map& map, warp_filter filter,
            const rgb_color& fill) {
     if (map.xx != 1 || map.yy != 1 || p.width > highest_count || p.height > highest_count) return false;

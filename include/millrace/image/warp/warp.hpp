@@ -1,4 +1,4 @@
-// Transforms the pixels of an image by an affine map, in place, as Pillow's transform() does.
+// Transforms the pixels of an image in place by an affine map. The result equals that of Pillow's transform().
 //
 //   mr::detail::warp<mr::detail::portable_warping> w;    // reused for all images
 //   w.run(pixels, mr::detail::shear_x_of(0.3), mr::detail::warp_filter::nearest, {124, 116, 104});
@@ -41,7 +41,7 @@ class warp {
                         .height = static_cast<std::ptrdiff_t>(p.height)};
     fill_ = fill;
     const bool scales = map.xy == 0 && map.yx == 0;
-    // If the map moves all pixels by integers, no filter changes the values.
+    // If the map moves all pixels by an integer distance, every filter only copies pixels.
     if (scales && moves_by_pixels(map.xx, map.x0) && moves_by_pixels(map.yy, map.y0)) run_scaled(p, map);
     else if (filter != warp_filter::nearest) run_between(p, map, filter);
     else if (scales) run_scaled(p, map);

@@ -3,8 +3,8 @@
 //   const mr::detail::warp_line line{.source = from, .map = map, .middle = 20.5, .end = 224, .to = row, .fill = fill};
 //   mr::detail::portable_warping::bilinear(line);
 //
-// Values are computed in double and truncated. Beyond the image's boundary, the outermost pixels are repeated. The
-// bicubic kernel has a = -1, as in Pillow's transform(). Pillow's resize() has another kernel.
+// Values are computed in double and truncated. Neighbors beyond the image's boundary are copies of the outermost
+// pixels. The bicubic kernel has a = -1, as in Pillow's transform(). Pillow's resize() has another kernel.
 // Errors: none. Threads: any thread, if no two calls share pixels.
 #pragma once
 
@@ -41,11 +41,11 @@ struct warp_point {
   double dx = 0, dy = 0;
 };
 
-/// Pixels of a row to compute.
+/// The pixels to compute in one row of the result.
 struct warp_line {
   const warp_source& source;
   const affine_map& map;
-  double middle = 0.5;              ///< center of the row
+  double middle = 0.5;              ///< y coordinate of the row's pixel centers
   std::size_t begin = 0, end = 0;   ///< columns to compute
   std::uint8_t* to = nullptr;       ///< the row's first pixel
   const rgb_color& fill;

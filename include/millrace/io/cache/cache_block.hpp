@@ -66,7 +66,7 @@ class cache_block {
   bool has_valid_head() const noexcept { return head_.has_value(); }
   /// Returns the head. Requires has_valid_head().
   const cache_block_head& head() const noexcept { return *head_; }
-  /// Returns whether this is block `number` of `object`, with the sizes of `layout`.
+  /// Returns whether this is block `number` of `object`, with the block size of `layout`.
   bool belongs_to(const cached_object& object, std::uint64_t number, const cache_layout& layout) const noexcept;
   /// Reads until the buffer is full or the block ends. Returns the number of bytes read, or nothing if a checksum is
   /// wrong. Requires a valid head, and an offset within the data.
@@ -84,7 +84,7 @@ class cache_block {
   unique_fd file_;
   std::optional<cache_block_head> head_;
   std::uint64_t data_at_ = 0;
-  std::vector<std::byte> chunk_{};   // the last chunk of which a read needed only a part; the next read may reuse it
+  std::vector<std::byte> chunk_{};   // the latest chunk that was loaded for a partial read; the next read may reuse it
   std::uint64_t chunk_number_ = ~std::uint64_t{0};
 };
 

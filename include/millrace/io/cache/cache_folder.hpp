@@ -1,4 +1,4 @@
-// cache_folder: the blocks (parts of remote files) that a cache stores in its folder. One process fetches a block from
+// cache_folder: the blocks (pieces of remote files) that a cache stores in its folder. One process fetches a block from
 // the remote storage, and the other processes wait for the block.
 //
 //   mr::detail::cache_folder folder(options, layout, counts);
@@ -78,8 +78,8 @@ class cache_folder {
   /// Removes a damaged block.
   void drop_damaged(const cached_object& object, std::uint64_t number, const cache_block& block);
   /// Acquires the right to fetch a block. Reserves its space, evicts other blocks if necessary, and returns a turn for
-  /// which is_mine() is true. If another thread or process is fetching the block, waits until the block is complete or
-  /// the wait limit is reached. If `waits` is false, does not wait. Then has_appeared() is true although the block is
+  /// which is_mine() is true. If another thread or process is fetching the block, waits until the block is complete;
+  /// has_appeared() is then true. If `waits` is false, returns such a turn without waiting, although the block is
   /// incomplete. If the cache fails or the wait limit is reached, is_mine() and has_appeared() are both false.
   cache_turn acquire_turn(const cached_object& object, std::uint64_t number, bool waits = true);
   /// Writes a block. Requires that the turn's is_mine() is true. Returns false if the write fails.

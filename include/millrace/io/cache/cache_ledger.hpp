@@ -91,15 +91,15 @@ class cache_counts {
 
 /// The parsed name of a block's file.
 struct cache_file_name {
-  std::uint64_t object = 0;    ///< digest of the object's name
-  std::uint64_t version = 0;   ///< digest of the object's size and version
+  std::uint64_t object = 0;    ///< digest of the remote file's name
+  std::uint64_t version = 0;   ///< digest of the remote file's size and version
   std::uint64_t number = 0;    ///< number of the block
   bool is_part = false;        ///< true if the block is not complete yet
 
   friend bool operator==(const cache_file_name&, const cache_file_name&) = default;
 };
 
-/// Returns "ab/<object>-<version>-<number>", where ab are the first two digits of the object's digest.
+/// Returns "ab/<object>-<version>-<number>", where ab are the first two digits of <object>.
 std::string text_of(const cache_file_name& name);
 /// Parses the name of a block's file, without the folder "ab". Returns nothing if `file` is not such a name.
 std::optional<cache_file_name> parse_cache_file(std::string_view file) noexcept;

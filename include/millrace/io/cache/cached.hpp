@@ -25,8 +25,8 @@ namespace millrace { inline namespace MILLRACE_ABI {
 /// A storage that caches the files of another storage on a local disk.
 class cached : public storage {
  public:
-  /// Caches the files of `over`. Throws setup_error if `over` is the local file system, `o.folder` is empty, or
-  /// keep_free_share is not in [0, 1].
+  /// Caches the files of `over`. Throws setup_error if `over` is the local file system, `o.folder` is empty,
+  /// keep_free_share is not in [0, 1], or wait_limit is negative.
   cached(const storage& over, const cache_options& o)
       : cached(std::make_shared<detail::cached_storage>(over.implementation(), o)) {}
 

@@ -9,10 +9,10 @@
 // The name of a block contains the name, the size and the version of its object (the file of the underlying storage).
 // Therefore the cache treats a replaced object as a new object. Objects without a version are not cached. Each read
 // checks the checksums of its block. A damaged block is removed and fetched again. If several processes need a block,
-// one process fetches it. The others wait up to a time limit (cache_folder.hpp), and then read without the cache.
-// Blocks that are not open are evicted, least recently used first (cache_ledger.hpp). A killed process leaves nothing
-// to repair. If the cache cannot be written, reads continue without the cache. Sources announce the files that they
-// will open (storage_interface::expect). The cache prefetches these files.
+// one process fetches it. The others wait for the block. After a time limit (cache_folder.hpp), they read without the
+// cache. Blocks that are not open are evicted, least recently used first (cache_ledger.hpp). A killed process leaves
+// nothing to repair. If the cache cannot be written, reads continue without the cache. Sources announce the files that
+// they will open (storage_interface::expect). The cache prefetches these files.
 // Errors: the errors of the underlying storage. io_error if a file is replaced between open() and the first read from
 // the underlying storage. Threads: any number, but only one thread at a time uses a file. Lifetime: files may outlive
 // the storage.
@@ -141,7 +141,7 @@ class cache_plan {
   std::condition_variable changed_;
   std::deque<std::deque<std::string>> lists_{};
   std::unordered_map<std::string, std::uint64_t> ahead_{};
-  std::unordered_set<std::string> done_{};   // files that were closed after a reader announced them
+  std::unordered_set<std::string> done_{};   // files that a reader has already closed; next() skips them
   std::uint64_t ahead_bytes_ = 0;
   bool stopped_ = false;
 };

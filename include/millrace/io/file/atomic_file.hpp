@@ -4,9 +4,9 @@
 //   file.append(data);
 //   file.commit();        // flushes to the disk and renames; without commit(), the destructor removes the file
 //
-// The file is written as ".<name>.<kernel>-<process>-<n>.partial" in the folder of its final path. <kernel> is the id
-// of the running kernel (kernel_id()). Programs that list the shards of a folder skip such names. A lock shows other
-// processes that the writer is alive.
+// The file is written as ".<name>.<kernel>-<process>-<n>.partial" in the folder of its final path. <kernel> is
+// kernel_id(), and <n> distinguishes files of equal names. Programs that list the shards of a folder skip such names. A
+// lock shows other processes that the writer is alive.
 // Errors: io_error with the path and the system's reason. An error removes the temporary file. Threads: not
 // thread-safe.
 #pragma once
@@ -29,7 +29,7 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-// Removes temporary files of atomic_file whose writer was killed before the file was complete.
+// Removal of abandoned files. An abandoned file is a temporary file of an atomic_file whose writer was killed.
 //
 // A live writer holds a lock on its file. The system releases the lock when the process ends. The file name contains
 // the id of the writer's kernel (kernel_id()), because other machines might not see the lock. Only files with the id of
@@ -63,7 +63,7 @@ inline std::string_view final_name_of(std::string_view temporary, std::string_vi
   return is_own ? temporary.substr(0, dot) : std::string_view{};
 }
 
-/// Removes the file, unless a writer owns its lock or has renamed it.
+/// Removes the temporary file, unless its writer still owns the lock or has renamed the file.
 template <class Files>
 void remove_if_abandoned(const std::string& path, const Files& files) noexcept {
   const int file = files.open(path.c_str(), O_WRONLY | O_NONBLOCK | O_NOFOLLOW);

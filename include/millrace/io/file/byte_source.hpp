@@ -115,7 +115,7 @@ class basic_file_source final : public byte_source {
   bool reads_parts() const noexcept override { return true; }
 
  private:
-  static constexpr std::size_t max_bytes_per_call = std::size_t{1} << 30;   // Linux transfers at most 2 GiB, macOS less
+  static constexpr std::size_t max_bytes_per_call = std::size_t{1} << 30;   // Linux and macOS transfer less than 2 GiB
   static constexpr std::size_t max_parts_per_call = 512;                    // Linux and macOS accept 1,024
   static constexpr std::int64_t longest_pause_ns = 128'000'000;
 

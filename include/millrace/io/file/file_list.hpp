@@ -113,9 +113,9 @@ class file_list {
 // Sends many requests to a storage concurrently. Concurrent requests are faster, because each request mostly waits for
 // the storage.
 //
-// Errors: if calls of `act` throw, the function waits for all calls. Then it rethrows the exception of the call with
-// the lowest index. Threads: starts up to `max_threads` - 1 threads and waits for them. If the system cannot start
-// threads, the calling thread executes the remaining calls.
+// Errors: if calls of `act` throw, the function still executes all other calls. Then it rethrows the exception of the
+// failed call with the lowest index. Threads: starts up to `max_threads` - 1 threads and waits for them. If the system
+// cannot start threads, the calling thread executes the remaining calls.
 
 class notice_outlet;
 

@@ -22,7 +22,7 @@ struct foreign_file {
   std::string name{}, advice{};
 };
 
-/// Returns the kind of a file that should be a tar archive, or nothing if its kind is unknown.
+/// Returns the kind of a file that should be a tar archive. Returns nothing if the kind is tar or unknown.
 std::optional<foreign_file> foreign_to_shards(std::string_view front);
 
 /// Returns the kind of a file that should contain lines of text. Returns nothing if the kind is text or unknown.

@@ -2,8 +2,8 @@
 //
 //   auto source = std::make_unique<mr::detail::metered_file>(mr::storage(), "train-000.tar", meter);
 //
-// The meter counts the opening of the file as a read of 0 bytes, because on a network file system opening is as slow as
-// reading.
+// The meter counts the opening of the file as a read of 0 bytes, because on a network file system, opening a file is as
+// slow as reading it.
 // Errors: the errors of the storage. Threads: one thread at a time. Lifetime: the meter must outlive the file.
 #pragma once
 
@@ -35,7 +35,7 @@ class metered_file final : public byte_source {
   void will_read(std::span<const byte_range> ranges) override { file_->will_read(ranges); }
   /// Sets the meter that receives the reports of later reads. Must not be called during a read.
   void set_meter(read_meter& meter) noexcept { meter_ = &meter; }
-  /// Returns the file.
+  /// Returns the file itself. Its reads are not reported to the meter.
   byte_source& file() noexcept { return *file_; }
 
  private:

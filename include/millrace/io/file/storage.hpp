@@ -193,7 +193,7 @@ struct file_stamp {
 
 /// Returns the size and a digest of the version.
 file_stamp stamp_of(const file_identity& identity) noexcept;
-/// Returns the stamp of a file. Returns nothing if the file does not exist, or the status of a local file cannot be
+/// Returns the stamp of a file. Returns nothing if the file does not exist, or if the status of a local file cannot be
 /// read. Throws the errors of the storage.
 std::optional<file_stamp> find_stamp(const storage& at, const std::string& name);
 /// Opens a file. Throws io_error if the file does not exist.

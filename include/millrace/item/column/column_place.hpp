@@ -8,8 +8,9 @@
 //
 // In a column of lists, close() replaces the lengths of the rows by offsets.
 //
-// Units: offsets are bytes from the front of a slot; lengths are elements of a row. Errors: none. Threads: not
-// synchronized; one thread closes a slot.
+// Units: offset_bytes and lengths_at_bytes are bytes from the front of a slot. A length is the size of a row in the
+// dimension that varies. The offsets in a column of lists count items. Errors: none. Threads: not synchronized; one
+// thread closes a slot.
 #pragma once
 
 #include <millrace/base/version.hpp>
@@ -36,10 +37,10 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 //   places.add(0, lengths);                      // rows 0, 1, ...: their lengths are known after the maps
 //   const std::size_t first_item = places.of(0);
 //
-// If the lengths of all preceding rows are known, a row gets its final place, and column_place::close() does not move
-// it. Otherwise the place leaves space for the longest possible list in each preceding row of unknown length. Lengths
-// may be unknown because workers process the rows of a batch concurrently. Places never overlap, and close() moves rows
-// only towards the front.
+// If the lengths of all preceding rows are known, no gap precedes the row, and column_place::close() moves it only
+// together with the entire column. Otherwise the place leaves space for the longest possible list in each preceding row
+// of unknown length. Lengths may be unknown because workers process the rows of a batch concurrently. Places never
+// overlap, and close() moves rows only towards the front.
 //
 // Units: items of the column. Errors: none. Threads: any thread may call add(); of() is for the thread that added the
 // row, or for all threads after the last row is rendered. Cost: a lock per call of add(), no allocation.
@@ -199,8 +200,8 @@ struct column_place<T> {
   }
 
   /// Pads the rows, and moves them to the end of the used part of the slot (`used_bytes`), without gaps. Lists are not
-  /// padded, and their lengths become offsets. Adds the bytes of the rows to `used_bytes`. Returns the number for
-  /// batch_extent::padded_to. `places` may be null.
+  /// padded, and their lengths become offsets. A fixed column does not change. Adds the bytes of the rows to
+  /// `used_bytes`. Returns the number for batch_extent::padded_to. `places` may be null.
   std::uint32_t close(std::byte* base, std::size_t rows, std::size_t& used_bytes,
                       [[maybe_unused]] const list_places* places = nullptr) const noexcept {
     auto* const numbers_of_rows = lengths(base);

@@ -47,8 +47,8 @@ concept renders_with_scratch = has_shape<T> && requires(const T& t, std::span<ty
 template <class T>
 concept renders_alone = has_shape<T> && requires(const T& t, std::span<typename T::element> row) { t.render(row); };
 
-/// Describes one member type: its element type, the dimensions of a row, the shape of an item, and how a row is
-/// written.
+/// Describes one member type: its element type, the number of dimensions of a row, the shape of an item, and how a row
+/// is written.
 template <class T>
 struct column_traits;
 
@@ -127,8 +127,8 @@ concept sized_item = has_shape<T> && tensor_element<typename T::element> &&
                        t.options().fill(row);
                      };
 
-/// A type whose rows are lists. All items have the same shape. shape() returns the shape of the longest possible list,
-/// [items, ...].
+/// A type whose rows are lists. The items of all lists have the same shape. shape() returns the shape of the longest
+/// possible list, [items, ...].
 template <class T>
 concept list_item = has_shape<T> && tensor_element<typename T::element> && requires(const T& t) {
   { t.length() } -> std::same_as<std::size_t>;
@@ -143,8 +143,8 @@ concept ragged_item = has_shape<T> && tensor_element<typename T::element> && !st
                       (renders_with_scratch<T> || requires(const T& t) {
                         { t.elements() } -> std::same_as<std::span<const typename T::element>>;
                       });
-/// A type whose rows differ in size. Each batch pads all of its rows to one size. Lists are stored one after the other,
-/// without padding.
+/// A type whose rows differ in size. A batch pads these rows to one size, but stores lists one after the other, without
+/// padding.
 template <class T>
 concept varying_item = ragged_item<T> || sized_item<T> || list_item<T>;
 

@@ -22,8 +22,9 @@
 // A call renders 2 to `together` rows. The bits of a row must not depend on the other rows.
 // A type that renders several columns of a row together faster than separately has `using group` and `join(group&,
 // std::span<element>) const`. A group has clear() and render(scratch&). The scratch memory contains one object of each
-// group type. The items of up to `together` rows, from all columns with the same group type, join the group. Then the
-// group renders all of these items. The first item of a run fixes the shapes. column_places.hpp describes the slot.
+// group type. The values of up to columns::together rows, from all columns with the same group type, join the group.
+// Then the group renders all of these values. The first item of a run fixes the shapes. column_places.hpp describes the
+// slot.
 // Errors: data_error if a later item has another shape; the message contains both shapes.
 #pragma once
 

@@ -173,7 +173,7 @@ struct item_constant {
 template <class Item>
 extern const item_constant<Item> undefined_item;   // declared for its addresses, never defined
 
-/// Wraps an address, because clang++ 14 requires an object of a class as the template argument.
+/// Wraps an address, because clang++ 14 does not accept the address of a member as a template argument.
 template <class T>
 struct address_constant {
   const T* address;
@@ -268,8 +268,8 @@ consteval bool same_member() {
   }
 }
 
-/// Returns the position of M among these members, or the number of members if M is not one of them. If M is a number,
-/// returns M.
+/// Returns the position of M among these members. If M is a number, M is the position. Returns the number of members if
+/// M is not a member.
 template <auto M, auto... Members>
 consteval std::size_t index_of_member() {
   if constexpr (std::integral<decltype(M)>) {
@@ -359,7 +359,7 @@ constexpr bool same_columns(column_list<A...>, column_list<B...>) {
   else return (same_column<A, B>() && ...);
 }
 
-/// In the type of a session, names the column b.label_b(): the labels of the partner rows.
+/// In the type of a session, names the column b.label_b(): for each row, the label of the row that is mixed into it.
 template <auto Label>
 struct label_b_column {};
 /// In the type of a session, names the column b.lambda(): the weight of each row's own label.

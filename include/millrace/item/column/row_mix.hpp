@@ -33,8 +33,8 @@ struct row_mix {
 
   std::int32_t partner = none;     ///< number of the row that is mixed into this row; `none` if unmixed
   std::int32_t next_copy = none;   ///< in a row: the number of its first copy; in a copy: the number of the next copy
-  std::uint32_t weight = full_weight;   ///< weight of this row's elements in 65536ths, even; the rest is the partner's
-                                        ///< weight
+  std::uint32_t weight = full_weight;   ///< weight of this row's elements: an even number of 65536ths; the rest is the
+                                        ///< partner's weight
   /// The box of pixels from the partner: rows [top, bottom) and columns [left, right). Empty for mixup.
   std::uint16_t left = 0, top = 0, right = 0, bottom = 0;
 

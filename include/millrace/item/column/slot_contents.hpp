@@ -7,8 +7,8 @@
 //   keys.set(row, s.origin.key());            // each worker sets the keys of the rows that it renders
 //   std::span(keys.texts(), rows);            // one std::string_view for each row
 //
-// A batch_extent has the size of the used part of the slot, and its padding. Both are known only after the last row is
-// written. For the keys, each row reuses its buffer for every batch. The buffer grows to the longest key of that row.
+// The values of a batch_extent are known only after the last row is written. For the keys, each row reuses its buffer
+// for every batch. The buffer grows to the longest key of that row.
 // Threads: set() may run on different rows concurrently; a batch_extent is not synchronized. Errors: std::bad_alloc.
 #pragma once
 
@@ -28,8 +28,8 @@ struct batch_extent {
   static constexpr std::size_t max_ragged = 8;   ///< maximum number of ragged columns in a batch
 
   /// The padded row length of each ragged column, in the order of batch<...>. If the rows of a column vary in height
-  /// and width, the array contains height * 65536 + width. If the rows are lists, the array contains the total number
-  /// of items in all rows.
+  /// and width, its element is height * 65536 + width. If the rows are lists, its element is the total number of items
+  /// in all rows.
   std::array<std::uint32_t, max_ragged> padded_to{};
   std::size_t used_bytes = ~std::size_t{0};   ///< bytes from the front of the slot; all bytes by default
   std::size_t padding_rows = 0;               ///< masked rows after the rows of samples

@@ -96,7 +96,7 @@ class ragged {
   }
   /// Creates a row from a tensor, whose first dimension varies. Throws the errors of the constructor above.
   template <detail::tensor_element
-                Same>   // a template, so that ragged<T> compiles for an invalid T, and batch reports the error
+                Same>   // a template, so that ragged<T> compiles for an invalid T: batch() reports the error
     requires std::same_as<Same, T>
   ragged(const tensor<Same, N>& elements, const ragged_options<T>& o)
       : options_(o), shape_(elements.shape()), data_(elements.span().begin(), elements.span().end()) {

@@ -1,4 +1,4 @@
-// tensor: an owned array with a shape in host memory. This header also defines the element types that columns may have.
+// tensor: an N-dimensional array that owns its elements in host memory. Also defines the element types of columns.
 //
 //   mr::tensor<float, 2> box({4, 2});      // [4, 2] f32, zeros
 //   box(3, 1) = 0.5F;                      // an element
@@ -86,7 +86,7 @@ constexpr std::string_view dtype_name() noexcept {
 
 }   // namespace detail
 
-/// An owned array with N dimensions in host memory.
+/// An N-dimensional array that owns its elements in host memory.
 template <detail::tensor_element T, std::size_t N>
 class tensor {
  public:
@@ -110,7 +110,7 @@ class tensor {
   /// Returns all elements, row-major.
   std::span<T> span() noexcept { return {data_.data(), data_.size()}; }
   std::span<const T> span() const noexcept { return {data_.data(), data_.size()}; }
-  /// Returns the first element.
+  /// Returns a pointer to the first element.
   T* data() noexcept { return data_.data(); }
   const T* data() const noexcept { return data_.data(); }
 
@@ -118,7 +118,7 @@ class tensor {
   tensor_view<T, N> view() noexcept { return {.data = data(), .shape = shape_}; }
   tensor_view<const T, N> view() const noexcept { return {.data = data(), .shape = shape_}; }
 
-  /// Returns element `i` if there is one dimension, else row `i` of the first dimension as a view.
+  /// Returns element `i` if there is one dimension, else a view of row `i`.
   decltype(auto) operator[](std::size_t i) { return view()[i]; }
   decltype(auto) operator[](std::size_t i) const { return view()[i]; }
   /// Returns the element at these indices, one for each dimension.

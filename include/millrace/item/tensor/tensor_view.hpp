@@ -30,8 +30,8 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-// bad_element_access: thrown in debug builds (without NDEBUG) for an index out of range, and for host access to GPU
-// memory.
+// bad_element_access: thrown in debug builds (without NDEBUG) for an index out of range, and for host access to an
+// element in GPU memory. If the column is in GPU memory, `[]` of padded_view and list_view throws it in all builds.
 //
 //   try { labels[256] = 0; } catch (const std::exception& e) { std::puts(e.what()); }
 //   // millrace: an index of the column example::label is out of range: got 256, expected less than 256. ...

@@ -2,7 +2,7 @@
 // columns. Each worker has a phase_times object. A claim consists of the samples that a worker receives at once.
 //
 //   const bool measure = times.next_claim();                 // true for one claim in eight
-//   if (measure) times.add(maps_ns, rendering_ns, samples);   // the times of that claim's first group of samples
+//   if (measure) times.add(maps_ns, rendering_ns, samples);   // times of its first group (samples rendered together)
 //   times.add_to(stage, "map", "decode");                    // call it for each worker
 //   mr::detail::phase_times::divide(stage);                   // call it once; it divides the stage's busy time
 //

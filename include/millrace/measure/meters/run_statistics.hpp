@@ -53,7 +53,8 @@ class warm_up_statistics {
     if (batches != 1 && batches != 4 && batches != 16) return;
     restart(current_statistics());
   }
-  /// Stores `now` as another possible end of the warm-up. Call it after the number of threads has changed.
+  /// Stores the measurements `now` for another possible end of the warm-up. Call it after the number of threads has
+  /// changed.
   template <class Figures>
   MILLRACE_RARE void restart(Figures now) {
     const std::lock_guard lock(mutex_);

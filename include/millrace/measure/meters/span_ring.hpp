@@ -1,7 +1,7 @@
 // Stores the last work spans of one thread for a trace. Recording is always enabled and never waits.
 //
 //   ring.record({.start_ns = t0, .end_ns = t1, .number = batch});             // the owner thread
-//   for (const mr::detail::span_ring::span& s : ring.snapshot()) draw(s);     // any thread; in order
+//   for (const mr::detail::span_ring::span& s : ring.snapshot()) draw(s);     // any thread; oldest first
 //
 // The ring stores 512 spans in 12 KiB. Errors: none. Threads: one thread at a time records; any thread may create
 // snapshots. A snapshot omits spans that were overwritten during its creation.

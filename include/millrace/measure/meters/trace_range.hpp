@@ -8,7 +8,8 @@
 //   step.start("batch", batch);                                           // "batch#412", until end(), in any scope
 //   step.end();
 //
-// If Meson finds CUDA and nvtx3, the dependencies that it declares or installs define MILLRACE_NVTX. Names:
+// If Meson finds CUDA and nvtx3, Millrace's Meson dependencies and the installed pkg-config files for CUDA define
+// MILLRACE_NVTX. Names:
 // - read/<shard>: an I/O thread reads the shard.
 // - map, expand: a worker runs a stage before the last segment. The last segment contains the stages that fill batches.
 // - decode: a worker runs the last segment.

@@ -9,8 +9,8 @@
 // A training step lasts from the delivery of a batch to the next call of next(). A batch may be delivered before its
 // copy to the device has arrived. The part of the step before the arrival counts as waiting for data. The time from the
 // end of an epoch to the next call of next(), for example for validation, is a pause. A pause counts neither as step
-// nor as wait. The wall time excludes pauses. The clock stops at the end of the run. The wait for the first batch does
-// not count. The delivery times of the last 2048 batches are stored.
+// nor as wait. The wall time excludes pauses. The clock stops at the end of the run. wait_ns() does not include the
+// wait for the first batch. The delivery times of the last 2048 batches are stored.
 // Errors: none. Threads: the trainer calls call() and record_return(). Any thread may call the other members.
 #pragma once
 
@@ -45,10 +45,11 @@ class trainer_times {
   };
 
   void start(std::uint64_t now_ns);
-  /// Records that the trainer waits for a step of the session's start (run/start_steps.hpp). A long wait is a stall.
+  /// Records that the trainer waits for a step of the session's start (start_steps in run/stall_watcher.hpp). A long
+  /// wait is a stall.
   void watch(std::uint64_t now_ns);
-  /// Records that the trainer no longer waits. Called at the end of the start, and for a step that reports its own
-  /// stalls.
+  /// Records that the trainer no longer waits. Called at the end of the session's start, and at the beginning of a step
+  /// that reports its own stalls.
   void leave(std::uint64_t now_ns);
 
   /// Records a call of next(). `arrived_ns` is the time at which the copy of the last delivered batch arrived; 0 if

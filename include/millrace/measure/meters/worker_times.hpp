@@ -6,8 +6,9 @@
 //   times.leave(now, mr::detail::worker_times::waits_for::input);   // the stay ends; waits until the next begin()
 //   times.add_to(stage, now);                                       // any thread, any time
 //
-// A stay is a period in which a thread works without waiting. The clock of processor time is slow. Therefore processor
-// time is measured only in every eighth stay. The run delay (the wait for a core) is measured at most once per 10 ms.
+// A stay is a period in which a thread works without waiting. Reading the clock of processor time is slow. Therefore
+// processor time is measured only in every eighth stay. The run delay (the wait for a core) is measured at most once
+// per 10 ms.
 // Errors: none. Threads: only one thread at a time may call the functions of the worker, and any thread may call
 // add_to(). add_to() may miss a value that is being written, but does not count any value twice.
 #pragma once

@@ -1,5 +1,5 @@
-// Represents a distribution of values by size. A distribution is a snapshot of a histogram, from which reports compute
-// quantiles and differences.
+// A distribution of values: a snapshot of a histogram. Reports compute the quantiles of a distribution, and the
+// difference of two distributions.
 //
 //   const mr::distribution before = run.statistics().wait_ns;        // time of each call of next()
 //   train_one_epoch(run);

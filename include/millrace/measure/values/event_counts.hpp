@@ -4,8 +4,8 @@
 //   for (const auto& c : run.stats().counts) std::cout << c.what << ": " << c.times << '\n';
 //
 // A name must be a string literal, because only its address is stored. Names with equal text share one count. At most
-// 48 names are stored; events with other names are counted as "other". post() stores notices for the user. It ignores
-// further notices of a kind after the first `most` notices of that kind.
+// 48 names are stored; events with other names are counted as "other". post() stores notices for the user, at most
+// `most` notices of each kind.
 // Errors: none. Threads: any number of threads may count, post and read concurrently. Counting does not wait and does
 // not allocate.
 #pragma once

@@ -1,5 +1,6 @@
 // Defines the names of the events that the library counts (measure/values/event_counts.hpp) and that report/ reads. The
-// code in image/ counts rendered JPEGs. The code in io/ counts entry points (positions at which a decoder may start).
+// code in image/ counts rendered JPEGs. The code in io/ counts fields with entry points (positions at which a decoder
+// may start).
 //
 //   s.count(mr::detail::text_of(mr::detail::event_name::own_alone));   // `s` is a mr::scratch
 //   mr::detail::event_of_text(c.what) == mr::detail::event_name::own_alone;   // `c` is an mr::event_count

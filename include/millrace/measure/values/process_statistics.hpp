@@ -6,8 +6,8 @@
 //   const mr::detail::process_statistics spent = mr::detail::process_statistics::now() - before;
 //
 // Cost: a few microseconds for each thread of the process. On Linux, now() reads the cgroup's cpu.stat,
-// /proc/self/task/N/schedstat and /proc/self/io. If the system does not provide a value, the value is 0. Unknown
-// storage bytes are unset. The kernel does not count the bytes of some network file systems.
+// /proc/self/task/N/schedstat and /proc/self/io. If the system does not provide a value, the value is 0, but
+// storage_bytes is unset. The kernel does not count the bytes of some network file systems.
 // Errors: none. Threads: any thread.
 #pragma once
 

@@ -4,7 +4,7 @@
 //   levels.add(3, {.ns = spent_ns});                                 // exactly 3 reads were outstanding for this time
 //   levels.add(2, {.reads = 1, .read_ns = read_ns, .bytes = size});  // a read ended; on average 2 were outstanding
 //   levels.busy_ns();                                                // time with at least one outstanding read
-//   std::optional<double> share = levels.contention();   // 0 if each read adds speed, 1 if none does
+//   std::optional<double> share = levels.contention();   // 0: speed is proportional to the reads; 1: constant
 //
 // In the model, k outstanding reads deliver k x b / (1 + q (k - 1)) bytes per second. Here b is the speed of a single
 // read, and q is the share of a read that cannot run concurrently with other reads. contention() estimates q.

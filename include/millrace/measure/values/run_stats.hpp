@@ -18,7 +18,7 @@
 namespace millrace { inline namespace MILLRACE_ABI {
 
 // Shares are from 0 to 1. A distance is the number of positions between two samples that were adjacent in their shard.
-// order/shuffle_quality.hpp defines the shares, and order/shuffle_quality.hpp defines how they are measured.
+// order/shuffle_quality.hpp defines the shares, and describes how they are measured.
 
 /// The shuffle quality of the samples of one rank, compared with the forecast and with a complete shuffle (a uniform
 /// shuffle of the complete data set).
@@ -45,7 +45,7 @@ struct run_stats {
   std::uint64_t first_batch_ns = 0;         ///< time from the start to the first batch; not part of wait_ns
   std::uint64_t worker_busy_ns = 0;         ///< busy time, summed over all workers of the last segment
   std::uint64_t dropped_last = 0;           ///< samples that were dropped at the ends of epochs; 0 if unknown
-  std::uint64_t replaced = 0, masked = 0;   ///< damaged samples: rows replaced with a copy; rows filled with zeros
+  std::uint64_t replaced = 0, masked = 0;   ///< damaged samples: replaced by a copy of another row; masked with zeros
   std::uint64_t lost_shards = 0;            ///< shards whose remaining samples were lost because of damage
   std::uint64_t digest = 0;                 ///< b.position().digest of the last batch; 0 without an index
   std::uint64_t samples_read = 0, bytes_read = 0, read_busy_ns = 0;

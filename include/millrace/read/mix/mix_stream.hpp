@@ -1,4 +1,4 @@
-// Reads one source of a streamed mix. Delivers the samples in the order of the source, pass after pass.
+// Reads one source of a streamed mix. Delivers the samples of the source, pass after pass.
 //
 //   mr::detail::mix_stream<mr::detail::shards_source> one(source, {.seed = 7, .window = 8192});
 //   one.begin_pass(3);
@@ -68,8 +68,8 @@ class mix_stream {
   std::uint32_t times() const { return times_of(source_); }
   /// Returns the current pass.
   std::uint64_t pass() const noexcept { return pass_; }
-  /// Registers the table that receives the name of each sample. Call it before the first pass, if batches have keys.
-  /// `own` is the name of the source in the mix.
+  /// Registers the table that receives the name of each sample. If batches have keys, call this function before the
+  /// first pass. `own` is the name of the source in the mix.
   void name_samples(std::shared_ptr<sample_names> names, std::string own) {
     names_ = std::move(names);
     own_name_ = std::move(own);
@@ -81,7 +81,7 @@ class mix_stream {
     plan_ = shard_order(o);
     waiting_.begin_epoch();
   }
-  /// Stops withholding samples (see jitter_order), because memory is short. Returns false if no samples were withheld.
+  /// Stops withholding samples (see jitter_order), to free memory. Returns false if no samples were withheld.
   bool release() noexcept { return waiting_.release(); }
   /// Returns the bytes of the samples in the shuffle window.
   std::size_t held_bytes() const noexcept { return waiting_.held_bytes(); }

@@ -10,7 +10,8 @@
 // sources, one shard of each source at a time. Reading cannot begin in a later pass: a resumed run reads all earlier
 // passes again.
 // Errors: the errors of the sources, with the name of the shard added. setup_error for a source without samples, and
-// for windows that need more than a quarter of the memory. Threads: the rules of all sources (flow/stage.hpp).
+// for shuffle windows that need more than a quarter of the memory that this process may use. Threads: the rules of all
+// sources (flow/stage.hpp).
 #pragma once
 
 #include <millrace/base/digest.hpp>
@@ -94,7 +95,8 @@ struct stream_list {
   std::vector<std::unique_ptr<mix_stream<Source>>> all;
 };
 
-/// Mixes several sources without an index by weight. `Streams` is a stream_tuple or a stream_list.
+/// Mixes several sources without an index, in proportion to their weights. `Streams` is a stream_tuple or a
+/// stream_list.
 template <class Streams>
 class mix_streams {
  public:
@@ -135,8 +137,8 @@ class mix_streams {
     state_->streams->for_each([&](auto& stream) { stream.name_samples(names, state_->rule.sources[i++].name); });
   }
 
-  /// Uses the older order. A run needs it if its resume point has an older version (item/position.hpp). Call it before
-  /// the first pass.
+  /// Selects the older order, for a run whose resume point has an older version (item/position.hpp). Call this function
+  /// before the first pass.
   void keep_older_order() const {
     state_->streams->for_each([](auto& stream) { stream.keep_older_order(); });
   }

@@ -8,7 +8,8 @@
 //
 // The shards of all sources are numbered in one sequence, source after source.
 // Errors: the errors of shard_data. setup_error if the sources or the settings of the mix differ from those of the
-// resume point. Threads: any number of threads may call read() at the same time. Everything else is immutable.
+// resume point. Threads: any number of threads may call read() at the same time. All other functions are const, and any
+// thread may call them.
 #pragma once
 
 #include <millrace/io/index/set/shard_sets.hpp>
@@ -80,7 +81,7 @@ class mixed_data : public shard_sets {
   mix_rule rule_;
   std::vector<std::uint64_t> counts_, first_shards_;
   std::vector<std::uint32_t> source_of_shard_;
-  bool chooses_ = false;   // whether a set has chosen samples
+  bool chooses_ = false;   // whether a source uses a selection of its samples
   std::uint64_t fingerprint_ = 0;
 };
 

@@ -34,8 +34,8 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 template <class Data>
 concept read_one_by_one = requires { typename Data::access; };
 
-/// Sets the identity of a sample. Returns whether the sample has an item to deliver. A sample whose position is not
-/// below `positions` becomes a void row, which is not delivered (indexed_source.hpp).
+/// Sets the identity of a sample. Returns whether the sample has an item to deliver. A sample at position `positions`
+/// or later becomes a void row, which is not delivered (indexed_source.hpp).
 template <class Item>
 bool set_identity(sample<Item>& s, const ordered_sample& planned, std::uint64_t id, std::uint64_t positions) {
   s.pass = planned.pass;

@@ -116,7 +116,7 @@ class delivery_account {
 // item/position.hpp describes the versions.
 // Errors: data_error for a text that is not a resume point. Threads: pure functions; any thread.
 
-/// The part of an order that depends on the version of the resume point.
+/// The settings of an order that may depend on the resume point.
 struct order_rule {
   std::size_t lanes = 0;                             ///< number of lanes; 0 selects automatic_lanes()
   bool permutes = true;                              ///< exact_order_options::permutes
@@ -153,7 +153,7 @@ exact_order plan_of(const Data& data, const indexed_run_options& o) {
                       .epoch_batches = o.epoch_batches});
 }
 
-/// Computes the run of a session over an indexed data set.
+/// The run of a session over an indexed data set.
 template <class Data>
 class indexed_run final : public planned_run {
  public:
@@ -224,7 +224,8 @@ class indexed_run final : public planned_run {
     if constexpr (requires { data_->report(counts); }) data_->report(counts);
   }
 
-  /// Returns the resume point after batch `batch` of the session (from 0), without its digest.
+  /// Returns the resume point after batch `batch` of the session (from 0). Its digest is the digest at the start of the
+  /// session.
   position after(std::uint64_t batch) const noexcept;
 
  private:
@@ -233,7 +234,7 @@ class indexed_run final : public planned_run {
   MILLRACE_RARE std::string lane_advice() const
     requires source_type::observes
   {
-    // Each shard is one sample, so a batch cannot have several samples of a shard.
+    // If each shard has only one sample, a batch cannot contain several samples of a shard.
     if (plan_.samples() == plan_.settings().counts.size()) return {};
     if (!plan_.settings().shuffled || world_.rank > 0 || start_.epoch > 0 || start_.next_position > 0) return {};
     const shuffle_forecast ahead(plan_);

@@ -39,11 +39,11 @@ struct indexed_run_options {
   bool grown = false;              ///< accepts the resume point of a run over fewer samples
   std::string resume{};            ///< text of the resume point; empty for a new run
   std::uint64_t first_epoch = 0;   ///< first epoch of a new run
-  std::uint64_t epochs = 1;        ///< number of epochs of the run, including those of earlier sessions
+  std::uint64_t epochs = 1;        ///< number of epochs of the run, including those before this session
   /// Distance between the two rows of a mixed pair (read/run/planned_run.hpp). Empty if rows are not mixed.
   std::optional<std::size_t> stride{};
   std::uint64_t epoch_batches = 0;   ///< batches of an epoch; 0: one pass; exact_order_options::endless: no end
-  std::size_t bytes_at_once = std::size_t{4} << 20;   ///< target size of a block of samples, read by one thread
+  std::size_t bytes_at_once = std::size_t{4} << 20;   ///< target size of a block of samples, which one thread reads
   std::size_t max_held_bytes = 0;   ///< maximum memory for samples that are read before they are requested
 
   /// Returns the number of rows of a batch over all ranks.

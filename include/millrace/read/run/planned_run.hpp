@@ -79,12 +79,12 @@ class planned_run {
   /// Returns the resume point for the beginning of the run, or "" without an index. Programs whose runs have the same
   /// order get the same text.
   virtual std::string order_text() const { return {}; }
-  /// Returns the size of the shuffle window in samples. At a time, about half a window of samples is in memory.
+  /// Returns the size of the shuffle window in samples. In steady state, about half a window of samples is in memory.
   virtual std::size_t window() const noexcept { return 1; }
-  /// Returns whether the run begins only when the complete shuffle window is in memory.
+  /// Returns whether the first batch of the run waits until the complete shuffle window is in memory.
   virtual bool withholds() const noexcept { return false; }
-  /// Returns whether the run was resumed from a version below 6 (item/position.hpp), and therefore keeps the older
-  /// order.
+  /// Returns whether the run was resumed from a resume text with a version below 6 (item/position.hpp). Such a run
+  /// keeps the older order.
   virtual bool keeps_older_order() const noexcept { return false; }
   /// Samples that are stored next to a requested sample are read with it. Returns the maximum size of these additional
   /// samples in bytes.
@@ -96,11 +96,11 @@ class planned_run {
   virtual std::vector<notice> notices() const { return {}; }
   /// Returns advice about a poor shuffle, or "" if the shuffle is good.
   virtual std::string shuffle_advice() const { return {}; }
-  /// Returns the origin of the sample at position `at` of epoch `epoch`. `at` counts the rows of all ranks. Throws
-  /// setup_error if the order is not computed from an index.
+  /// Returns the shard, key and offset of the sample at position `at` of epoch `epoch`. `at` counts the rows of all
+  /// ranks. Throws setup_error if the order is not computed from an index.
   virtual error_location locate(std::uint64_t epoch, std::uint64_t at) const;
-  /// Returns the observed and the expected shuffle quality. Throws setup_error if the order is not computed from one
-  /// index.
+  /// Returns the observed and the expected shuffle quality. Throws setup_error if the source has no index, or is a
+  /// mix().
   virtual shuffle_statistics shuffle_quality() const;
   /// Sets the statistics that depend on the order: digest, dropped_last and sources. Requires that `batches` is set.
   virtual void add_to(run_stats&) const {}

@@ -10,8 +10,9 @@
 // in the source from which samples are read again (work/segment/replay_log.hpp). The resumed run drops rows that were
 // already delivered. The stages of the flow determine the restart point:
 // - With maps, filters and parallel expansions, the samples in the shuffle window are read again.
-// - With a stage that buffers items, the pass is read again from its beginning.
-// - If the flow can start only at the beginning of a run, the complete run is read again.
+// - With a stage that buffers items, and without lanes, the pass is read again from its beginning.
+// - With such a stage and lanes, or if the flow can start only at the beginning of a run, the run is read again from
+// its beginning.
 //
 // Several ranks read lanes (interleaved substreams of the order), by default one lane each. Lane l belongs to rank l
 // mod (number of ranks). In each pass, a rank reads every sample of its lanes once. The ranks have different numbers of

@@ -11,9 +11,11 @@
 // the shuffle window (reorder_buffer.hpp). The merger removes one sample from each lane in turn, and skips lanes that
 // have ended the pass. Each pass begins with the first lane.
 // A lane that has ended a pass already reads the next pass while the other lanes end theirs. Each lane has at most 1 +
-// 2 * threads / lanes open shards. The read-ahead limit (read_limits.hpp) is divided equally among the lanes. The lane
-// of the next sample may exceed its part if it has no sample ready. Without this exception, the run could wait forever.
-// Errors: an error of a lane replaces that lane's next sample. data_error after 100 passes without a sample.
+// 2 * threads / lanes open shards. The read-ahead limit (read_stage_base.hpp) is divided equally among the lanes. If
+// the lane of the next sample has no sample ready, it may exceed its part. Without this exception, the run could wait
+// forever.
+// Errors: an error of a lane replaces that lane's next sample. data_error after 100 passes without a sample, or after 2
+// if all passes have the same samples.
 // Threads: `threads` I/O threads. With 0 threads, advance() reads on the calling thread. Otherwise, only the I/O
 // threads wait for reads.
 #pragma once

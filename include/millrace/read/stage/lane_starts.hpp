@@ -36,11 +36,12 @@ struct lane_starts_options {
   millrace::world world{};
   std::uint64_t ordinal = 0;   ///< number of samples that this rank has already delivered
   unsigned threads = 1;
-  /// If true, the run continues after damaged shards, and their readable samples count.
+  /// If true, the run continues after a damaged shard. The count of the shard is the number of its readable samples, or
+  /// the number that the source states, if larger.
   bool tolerates_damage = false;
 };
 
-/// Determines and stores the number of samples in each shard. Reads each shard once.
+/// Counts the samples of a shard when their number is first requested, and stores the number.
 template <class Source>
 class shard_counts {
  public:
@@ -85,15 +86,15 @@ class counted_pass {
   counted_pass(const lane_starts_options& o, std::uint64_t pass, shard_counts<Source>& counts);
 
   const std::vector<lane>& lanes() const noexcept { return lanes_; }
-  /// Returns the number of samples that the rank delivers in the first `rounds` rounds. In a round, each lane delivers
-  /// one sample. `rounds` must not exceed certain_rounds().
+  /// Returns the number of samples that the rank delivers in the first `rounds` rounds. In a round, each lane with
+  /// remaining samples delivers one. `rounds` must not exceed certain_rounds().
   std::uint64_t delivered_in(std::uint64_t rounds) const noexcept;
   /// Returns the number of rounds for which the counted shards are sufficient. Returns the greatest std::uint64_t if
   /// all shards are counted.
   std::uint64_t certain_rounds() const noexcept;
 
-  /// Counts shards until it is certain that the pass contains sample `ordinal`, or until all shards of the pass are
-  /// counted.
+  /// Counts shards until the counted shards contain the rank's first `ordinal` samples of the pass, or until all shards
+  /// of the rank are counted.
   void count_to(std::uint64_t ordinal);
 
  private:

@@ -144,7 +144,7 @@ class chunk_clock {
 /// The interface between a session and its read stage. Any thread may call any member.
 class read_stage : public pipeline_node {
  public:
-  /// A chunk ends when it reaches one of these limits. Its last sample may exceed chunk_bytes.
+  /// A chunk ends when it reaches one of these limits. With its last sample, a chunk may exceed chunk_bytes.
   static constexpr std::size_t chunk_bytes = std::size_t{256} << 10, chunk_samples = chunk_clock::full_samples;
 
   /// Returns the bytes read since the start.

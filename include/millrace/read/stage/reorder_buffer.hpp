@@ -48,9 +48,10 @@ struct open_shard {
   bool last_of_epoch = false;
   bool begun = false;   // whether its first sample has left the queue
   std::string name{};   // for diagnostics; only the reading thread uses it
-  // The shards of an epoch. Set only in the first shard of the epoch, if the source needs the list.
+  // The shards of the epoch, from this one on. Set only in the first shard that is opened in an epoch, if the source
+  // needs the list.
   std::vector<std::size_t> coming{};
-  std::uint64_t first_row = error_location::unknown;   // lowest row that a sample of this shard may have
+  std::uint64_t first_row = error_location::unknown;   // lowest position that a sample of this shard may have
   std::optional<reader> open{};                        // only the reading thread uses it
   std::uint64_t next_index = 0;                        // only the reading thread uses it
   // If `lost` is set: number of samples of the shard; only the reading thread uses it.
@@ -155,9 +156,10 @@ class reorder_buffer {
   /// Records the position of the shard's first sample.
   void begin(shard& from);
   /// Passes samples of the current shard to the next segment, while the segment has space. Drops samples that precede
-  /// the resume point. Returns the number of processed samples.
+  /// the resume point. Returns the number and the bytes of the processed samples.
   typename sample_sink<item>::accepted deliver_all(shard& from, std::span<sample<item>> next);
-  /// Passes on samples of the current shard: one sample with a shuffle, otherwise as many as fit into the next segment.
+  /// With a shuffle, moves one sample of the current shard into jitter_. Otherwise, passes on as many samples of this
+  /// shard as fit into the next segment.
   void pass_on_from(shard& first);
 
   /// Advances to the next shard. This may allow one more shard to be opened.

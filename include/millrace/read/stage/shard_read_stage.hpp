@@ -6,8 +6,8 @@
 //   in.stop();  in.join();      // when the session ends
 //
 // Any free I/O thread may read a shard. reorder_buffer.hpp puts the samples in order. A thread reads only while the
-// bytes that are read ahead are below the limit. If the workers have no samples, the current shard (the shard of the
-// next sample) may exceed the limit by one chunk at a time. This guarantees progress.
+// bytes that are read ahead are below the limit. If the workers have no samples, a thread may still read one chunk of
+// the current shard (the shard of the next sample). This guarantees progress.
 // Threads: `threads` I/O threads. With 0 threads, advance() reads on the calling thread. A read blocks only the thread
 // that reads.
 #pragma once
@@ -150,7 +150,7 @@ MILLRACE_INLINE bool shard_read_stage<Source>::ahead_is_full() {
 
 template <class Source>
 MILLRACE_INLINE bool shard_read_stage<Source>::may_read(const shard& from, bool full) const {
-  // While the input of the workers is full, the samples in the input count as queued samples of the current shard.
+  // Without a shuffle: while the workers' input is full, its samples count as queued samples of the current shard.
   const bool counts_input = order_.bypasses_queue(from) && !order_.had_space();
   const std::uint64_t queued = from.samples.size() + (counts_input ? next_->backlog() : 0);
   const bool in_turn = &from == order_.front();

@@ -6,8 +6,8 @@
 //   page += mr::detail::scaling_chart(r);   // samples per second over workers: predicted and measured
 //   page += mr::detail::gantt_chart(r);     // three batches through all threads
 //
-// step_chart() and queue_chart() draw up to 16 batches as columns, with their values if there is space. They draw more
-// batches as lines or areas, whose points are means of adjacent batches.
+// step_chart() and queue_chart() draw up to 16 batches as columns, with their values if there is space. For more than
+// 16 batches, they draw lines or areas, whose points are means of adjacent batches.
 // Errors: none. Threads: the functions are pure; any thread may call them.
 #pragma once
 

@@ -56,7 +56,7 @@ std::string pictures_text(const picture_statistics& p);
 
 std::string counts_text(const std::vector<event_count>& counts);
 
-/// Returns more facts about a stage: speed, phases and processor share.
+/// Returns the text after the columns of a stage: bytes per second, reads, phases, and CPU time per busy time.
 std::string stage_remark(const flow_statistics& f, const stage_statistics& s);
 
 }   // namespace detail

@@ -112,8 +112,9 @@ struct pipeline_model {
   }
 };
 
-/// Returns the model of a recorded run. Each of its distributions has the shape of the recorded histogram and the mean
-/// of the recorded times. If the contention of reads is unknown, the model has no contention.
+/// Returns the model of a recorded run. Each distribution has the shape of the recorded histogram and the mean of the
+/// recorded times. The mean of `read_ns` is the time without contention. If the contention of reads is unknown, the
+/// model has no contention.
 inline pipeline_model model_of(const flow_statistics& f) {
   pipeline_model m;
   const auto per = [](std::uint64_t ns, std::uint64_t count) {

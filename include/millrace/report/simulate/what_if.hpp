@@ -24,7 +24,7 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-// Simulates the threads and buffers of a session event by event, with random service times and without waiting.
+// Simulates the threads and buffers of a session event by event, in simulated time, with random service times.
 //
 // The simulation follows the rules of a session. A read first reserves its bytes in the read-ahead budget; only the
 // read that is needed next may exceed the budget. Samples become available in the run's order. A worker claims the next
@@ -138,7 +138,8 @@ struct prediction {
 
 namespace detail {
 
-/// Throws setup_error if a setting is 0, or if a factor is not a number greater than 0. Exception: step_time may be 0.
+/// Throws setup_error if `batch` is 0, or if a factor is not a finite number greater than 0. The simulation checks the
+/// other settings. Exception: step_time may be 0.
 void check_change(const what_if_change& c);
 
 /// Returns the model with the change applied.
@@ -150,8 +151,8 @@ pipeline_model changed(pipeline_model m, const what_if_change& c);
 /// that is 0, negative or not finite. Only the factor step_time may be 0.
 prediction what_if(const flow_statistics& recorded, const what_if_change& c);
 
-/// Returns the gains of the changes that gains_of() returns. The gains are predicted by simulation. In contrast,
-/// gains_of() predicts them from the limits of the stages (report/verdict/limits.hpp). A simulation includes the
+/// Returns the changes of gains_of() with simulated gains. A change with a remark keeps the gain of gains_of(), unless
+/// it changes the batch size. gains_of() predicts gains from the limits of the stages. A simulation includes the
 /// effects of ring sizes and of variance.
 std::vector<knob_gain> simulated_gains(const flow_statistics& recorded);
 

@@ -6,10 +6,10 @@
 //   mr::detail::limits_of(statistics, {.workers = 1.25});        // with a quarter more workers
 //
 // The limit of a stage, where n is the number of delivered samples (utilization law):
-// - step: n / (time between calls of next()). With events of the device: n / (busy time of the device).
+// - step: n / (time between calls of next()). If device_gap_ns is set: n / (busy time of the device).
 // - copy and work: n x threads / (busy time of the threads)
 // - unpack: n x threads / (time of reading and unpacking). This is the speed of the I/O threads.
-// - read: n / (time with at least one outstanding read), scaled to concurrent reads of all threads (read_levels.hpp)
+// - read: n / (time with at least one outstanding read), scaled to one outstanding read per thread (read_levels.hpp)
 // - in turn: n / (time of reading the next shard in the order), if most work of the other threads is not used. Only one
 //   thread reads this shard.
 //
@@ -106,8 +106,8 @@ struct feeder_gain {
   std::string text() const;
 };
 
-/// Returns the gain of feeders for the rows that the workers prepare. Returns nothing if `f` has fewer than 5 batches.
-/// Also returns nothing if the time of the workers, the size of a row, or f.receive_ns_per_byte is 0.
+/// Returns the predicted gain of feeders. Returns nothing if `f` has fewer than 5 batches. Also returns nothing if the
+/// time of the workers, the size of a row, or f.receive_ns_per_byte is 0.
 std::optional<feeder_gain> feeder_gain_of(const flow_statistics& f);
 
 /// Measures the processor time, in nanoseconds, to receive a byte of a row. The byte is read from a TCP connection,

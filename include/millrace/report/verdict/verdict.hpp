@@ -7,12 +7,13 @@
 //   mr::gains_of(statistics);     // report/verdict/knobs.hpp: the gain of each setting
 //
 // A stage starves while it waits for input, and blocks while it waits for space. The verdict compares two methods:
-// - Limits (limits.hpp): the stage with the lowest limit limits the run.
+// - Limits (limits.hpp): the limit of a stage is its maximum speed. The stage with the lowest limit limits the run.
 // - Walk: visits the stages from the trainer to the source. The first stage that starves for less than 5 % of its time
 //   limits the run.
 //
 // If the methods select different stages, `agree` is false. Then the limits decide, with one exception. The walk
-// decides if the speed is below 85 % of the lowest limit, and the walk's stage waits for less than 5 % of its time.
+// decides if the speed is below 85 % of the lowest limit, and the walk's stage starves or blocks for less than 5 % of
+// its time.
 //
 // The other results:
 // - Balanced: the two lowest limits differ by less than 10 %. Raising only one of these limits gains less than 10 %.
@@ -73,7 +74,7 @@ struct verdict {
   std::string next{};         ///< name of the stage with the next limit
   double margin = 1;          ///< ratio of the next limit to the lowest limit
   double samples_per_s = 0;   ///< the measured speed
-  double saturation = 0;      ///< samples_per_s / lowest limit; below 0.95, stages alternate in waiting for each other
+  double saturation = 0;      ///< samples_per_s / lowest limit; if below 0.95, stages wait for each other in turn
   double data_wait_share = 0;
   bool agree = true;   ///< whether limits and walk select the same stage
   flow_limits limits{};

@@ -9,7 +9,7 @@
 // A group without a comma and without a range, such as {}, is not changed. A backslash escapes the next character.
 // Errors: setup_error for an unbalanced brace, for more than 64 nested braces, for a number that exceeds 64 bits, and
 // for more than `max_results` results. Threads: pure functions; any thread.
-// Source: braceexpand 0.1.7 for Python, with one difference: a '}' without an earlier '{' is an error.
+// Source: braceexpand 0.1.7 for Python, with one difference: an unbalanced pattern such as "}a{" is an error.
 #pragma once
 
 #include <millrace/base/error.hpp>

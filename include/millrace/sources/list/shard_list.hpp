@@ -66,8 +66,8 @@ struct shard_listing_options {
   std::uint64_t report_after_ns = 10'000'000'000;
 };
 
-/// Returns the names that a pattern selects in a remote storage. Throws setup_error for a glob or folder without files.
-/// Does not check whether names without a glob exist.
+/// Returns the names that a pattern selects in a remote storage. With `ignore_missing`, omits missing files. Otherwise,
+/// throws setup_error for a glob or folder without files, and does not check whether other names exist.
 std::vector<std::string> list_stored(std::string_view pattern, const shard_listing_options& o);
 
 /// Returns the files of a pattern.

@@ -38,8 +38,8 @@ namespace detail {
 
 inline std::string_view name_in_folder(std::string_view path) noexcept { return path.substr(path.rfind('/') + 1); }
 
-/// Returns the content of a file, or nothing if it is not a regular file. For a longer file, returns at least its first
-/// `max_bytes` bytes.
+/// Returns the content of a file, or nothing if it is not a regular file. If the file has more than `max_bytes` bytes,
+/// returns at least the first `max_bytes` of them.
 std::optional<std::string> small_file(const storage& at, const std::string& path,
                                       std::size_t max_bytes = std::size_t{64} << 20);
 

@@ -4,7 +4,7 @@
 //
 //   class my_segment : public mr::detail::batch_rows { ... };   // copies and clears rows of its columns
 //   } catch (...) { fail(batch, ticket); }               // an error of the batch, or a damaged row
-//   rows_done(batch, 2);                                 // closes the batch if these were its last rows
+//   rows_done(batch, 2);                                 // closes the batch if all its rows are finished
 //
 // Errors: stored with the batch, not thrown. Threads: any worker may call fail() and rows_done().
 #pragma once

@@ -104,7 +104,7 @@ class batch_segment final : public batch_rows {
 
   row_target* rows() noexcept override {
     places_lists_ = false;   // the lengths of rows that other machines compute are not known in advance
-    return mixer::mixes ? nullptr : &static_cast<row_target&>(*this);   // g++ 14 warns if a pointer is converted
+    return mixer::mixes ? nullptr : &static_cast<row_target&>(*this);   // g++ 14 warns about a cast of `this`
   }
   std::size_t max_row_bytes() const noexcept override { return columns_.max_row_bytes(); }
   bool has_sample(std::uint64_t ticket) const noexcept override {

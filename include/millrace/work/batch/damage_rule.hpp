@@ -29,8 +29,8 @@ struct damage_rule {
   bool tolerates_damage() const noexcept { return policy != damage::fail; }
   /// Returns whether an error counts as damage. The error must have a location.
   bool accepts(const std::exception_ptr& located) const noexcept;
-  /// Counts a damaged sample before the first good sample. Throws data_error if the count exceeds `in_a_row`, or if an
-  /// epoch ends without a good sample.
+  /// Counts a damaged sample before the first good sample. Throws data_error if the count exceeds `in_a_row`. Samples
+  /// of lost shards do not count: for them, throws data_error only if an epoch has ended without a good sample.
   void add_early(std::uint64_t& count, const std::exception_ptr& located, bool epoch_is_over) const;
 
   /// Returns the nearest good row of the same lane; if two rows are equally near, returns the earlier row. Returns

@@ -4,9 +4,9 @@
 //   workers.submit(task, 3);                 // runs on one of oneTBB's threads, as worker 3
 //
 // Thread limit: oneTBB has one thread limit for the process, the smallest limit of all tbb::global_control objects.
-// Each executor owns such an object, and all of them set the same large limit. The default limit is too small by one
-// thread, because oneTBB expects that the calling thread also works in the arena. The calling thread is the trainer,
-// which does not work in the arena.
+// Each executor owns such an object, which sets a large limit. The default limit is too small by one thread, because
+// oneTBB expects that the calling thread also works in the arena. The calling thread is the trainer, which does not
+// work in the arena.
 // Second arena: a queued task wakes all threads of its arena. If there are more workers than cores, usually only the
 // first workers are active. Therefore the first workers have a separate small arena.
 // Cores: if arena_options::cores is not empty, a thread is bound to these cores only during a task, because oneTBB's
@@ -66,7 +66,7 @@ class arena_executor final : public worker_executor {
     });
   }
 
-  /// Returns the thread limit of the process.
+  /// Returns the thread limit that an executor sets.
   static std::size_t max_threads(std::size_t workers) noexcept {
     const std::size_t cores = std::thread::hardware_concurrency();
     return std::max({std::size_t{32}, 4 * cores, workers + cores + 1});   // enough for the threads of both arenas

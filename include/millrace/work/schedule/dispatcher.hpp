@@ -1,5 +1,5 @@
-// Assigns tickets (numbers of samples) to workers. A worker claims a few consecutive tickets at a time, and runs its
-// segment (a group of stages) on their samples.
+// Assigns tickets to workers. The ticket of a sample is its sequence number. A worker claims a few consecutive tickets
+// at a time, and runs its segment (a group of stages) on their samples.
 //
 //   auto d = mr::detail::make_aligned_shared<mr::detail::dispatcher>(
 //       segment, mr::detail::dispatcher::options{.max_workers = 8, .together = 2, .group = 256});
@@ -19,7 +19,7 @@
 // worker that becomes inactive finishes its claim and leaves. If a worker blocks in a callable, it does not use a core,
 // and another worker becomes active.
 //
-// Threads: any thread may call any member.
+// Threads: any thread may call any member, but only one thread may call wait_for_available().
 // Lifetime: tasks share ownership of the dispatcher. A task accesses the segment only while its worker is running.
 // After stop() and join() no worker is running, and no thread uses the executor.
 #pragma once
@@ -142,7 +142,7 @@ class dispatcher final : public worker_task, public ticket_gate, public std::ena
   std::size_t claim(std::size_t most, std::uint64_t& first) noexcept;
   // Not inlined, so that claim() remains small.
   [[gnu::cold]] std::size_t claim_returned(std::size_t most, std::uint64_t& first) noexcept;
-  /// Returns the number of tickets from `head` on that exceed two claims for each worker.
+  /// Returns the number of ready tickets from `head` on, minus two claims for each active worker; at least 0.
   std::uint64_t surplus(std::uint64_t head) const noexcept;
   void report_tickets() noexcept {
     if (space_listener* const other = shared_with_.load()) [[unlikely]]
@@ -152,8 +152,8 @@ class dispatcher final : public worker_task, public ticket_gate, public std::ena
   /// Returns the missing condition of the next ticket: space or input.
   worker_times::waits_for missing_condition() const noexcept;
 
-  /// Returns the number of claimable tickets from `head` on. If these tickets are too few for a claim and do not end a
-  /// group, returns 0.
+  /// Returns the number of claimable tickets from `head` on. If these tickets do not complete a group, the number is
+  /// rounded down to a multiple of `together`.
   std::uint64_t claimable(std::uint64_t head) const noexcept;
 
   /// Doubles the size of the worker's claims for cheap tickets, because each claim has a fixed cost. Halves the size
@@ -167,7 +167,7 @@ class dispatcher final : public worker_task, public ticket_gate, public std::ena
 
   /// Wakes or starts workers while tickets are claimable.
   void wake_workers();
-  /// Lets a worker sleep until another thread wakes it. Returns false if the worker must leave instead.
+  /// Lets a worker sleep until another thread wakes it, for at most `sleep_ns`. Returns false if the worker must leave.
   bool sleep(std::size_t index, std::uint64_t now) noexcept;
   /// Sets `all_running_`: true if no worker sleeps and all active workers are running. Requires mutex_.
   void update_all_running() noexcept;

@@ -64,8 +64,7 @@ class sample_sink {
   virtual void end_batch() {}
   /// Ends the current epoch. Requires that all its samples have been put.
   virtual void end_epoch() = 0;
-  /// Marks the end of a pass. Stages keep their buffered items; only the end of an epoch empties them. Requires
-  /// can_accept().
+  /// Marks the end of a pass. Stages keep their buffered items until the end of the epoch. Requires can_accept().
   virtual void end_pass() {}
   /// Ends the run; no sample may follow. An error is delivered at the position of the next sample.
   virtual void finish(std::exception_ptr error) = 0;

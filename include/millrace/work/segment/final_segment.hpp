@@ -4,8 +4,8 @@
 //   if (last.make_early(0)) std::puts(last.describe().c_str());      // the shapes are known
 //   last.open_slots();                                               // after the slots are allocated
 //
-// The only implementation is batch_segment. Errors: make_early() throws the errors of samples. Threads: see
-// work/batch/batch_segment.hpp.
+// The only implementation is batch_segment. Errors: make_early() throws the error of a sample, unless the run tolerates
+// it as damage. Threads: see work/batch/batch_segment.hpp.
 #pragma once
 
 #include <millrace/order/batch_numbers.hpp>
@@ -31,8 +31,8 @@ class row_target {
   virtual std::uint64_t first_ticket() const noexcept = 0;
   /// Returns whether the ticket has a sample that could be read.
   virtual bool has_sample(std::uint64_t ticket) const noexcept = 0;
-  /// Writes the row of a ticket (column_places::set_row()), removes the sample, and closes the batch if this row was
-  /// its last row. If the bytes are not a row, returns false and does not change the ticket.
+  /// Writes the row of a ticket (column_places::set_row()), removes the sample, and closes the batch if all its rows
+  /// are finished. If the bytes are not a row, returns false and does not change the ticket.
   virtual bool store_row(std::uint64_t ticket, std::span<const std::byte> bytes) noexcept = 0;
 };
 
@@ -44,7 +44,7 @@ class final_segment : public space_listener {
   /// Creates the item of `position`. Before slots exist, call this function for the positions 0, 1, ... until it
   /// returns true: that item defines all shapes. Returns false if the position has no item.
   virtual bool make_early(std::uint64_t position) = 0;
-  /// Returns the error of the first damaged sample in make_early(); null if no sample was damaged.
+  /// Returns the error of the first damaged sample that make_early() skipped; null if it skipped none.
   virtual std::exception_ptr early_damage() const noexcept = 0;
   /// Assigns free slots to the next batches.
   virtual void open_slots() = 0;
@@ -56,8 +56,8 @@ class final_segment : public space_listener {
   virtual dispatcher& tickets() noexcept = 0;
 };
 
-// The interface between a session and rows that other machines compute. Sessions include only this interface, because
-// the headers of adapt/feeders would increase the compile time.
+// The interface through which a session receives rows that other machines compute. Sessions include only this
+// interface, because the headers of adapt/feeders would increase the compile time.
 //
 // The only implementation is row_requests in adapt/feeders/impl/row_storage.inl.
 // Errors: open() throws setup_error. Threads: any thread may call changes() and may_change().

@@ -6,8 +6,9 @@
 //   log.batch_ends({.pass = 3, .ordinal = 21'000, .rows_of_ordinal = 1});   // last segment, in order
 //   mr::replay_point p = log.take();                            // trainer, once for each batch
 //
-// The restart point depends on the flow (replay_start). For `sample`, it is the sample of the batch's last row. For
-// `pass`, it is the start of the pass. For `run`, it is the start of the run.
+// The restart point depends on the flow (replay_start). For `sample`, it consists of the sample of the batch's last
+// row, and the first shard that is needed for this and later samples. For `pass`, it is the start of the pass. For
+// `run`, it is the start of the run.
 // Memory: one entry for each batch that has not been delivered yet, and one entry for each shard that these batches
 // still need.
 // Threads: any thread may call the functions. Calls that must be in order must not be concurrent.

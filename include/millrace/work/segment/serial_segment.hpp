@@ -206,8 +206,8 @@ class serial_segment final : public pipeline_node, public space_listener, public
     return moved;
   }
 
-  /// Returns whether the next segment has space again. A consumer frees an entry of the ring, and then changes the
-  /// counter that backlog() reads. Therefore this function must call backlog() before it inspects the ring.
+  /// Returns whether the next segment has space again. A consumer frees an entry of that segment's ring, and then
+  /// changes the counter that backlog() reads. Therefore this function must call backlog() before it inspects the ring.
   bool can_accept() {
     static_cast<void>(next_->backlog());
     return at_ < waiting_.size() ? next_->can_accept() : next_->settle();
@@ -245,7 +245,7 @@ class serial_segment final : public pipeline_node, public space_listener, public
   sample_sink<output>* const next_;
   ticket_input<input> input_;
   std::atomic<std::uint64_t> available_{0}, removed_{0};
-  std::atomic<std::uint64_t> wake_at_{0};   // number of available samples that wakes the thread
+  std::atomic<std::uint64_t> wake_at_{0};   // value of available_ that wakes the thread
   doorbell bell_;
   std::atomic<bool> stopped_{false};
   std::uint64_t started_ns_ = 0;

@@ -77,7 +77,7 @@ class stateful_expanding {
 
   Stage stage_;
   sample_names* names_;
-  sample<In> last_;   // the last input, after its item was moved away
+  sample<In> last_;   // the last input, without its item
   bool begun_ = false;
   std::uint64_t children_ = 0;
   std::vector<output> outputs_;
@@ -94,8 +94,8 @@ class shuffling {
   explicit shuffling(const shard_order& order, std::size_t max_bytes)
       : plan_(make_owner<shard_order>(order)), order_(*plan_), max_bytes_(max_bytes) {}
 
-  /// Adds a sample and appends to `out` the samples that are ready. Throws setup_error if the buffer exceeds its
-  /// budget.
+  /// Adds a sample and appends to `out` the samples that are ready. If the buffer exceeds its budget, calls
+  /// jitter_order::release(), and throws setup_error if that returns false.
   void push(sample<T> s, std::vector<sample<T>>& out) {
     order_.push(std::move(s));
     if (order_.held_bytes() > max_bytes_ && !order_.release())
@@ -105,7 +105,7 @@ class shuffling {
                         "Choose a smaller window, or a larger session_options::memory_bytes");
     while (order_.ready()) out.push_back(order_.pop());
   }
-  /// Appends all buffered samples to `out`.
+  /// Appends all buffered samples to `out`. Throws the setup_error of jitter_order::end_epoch().
   void end_epoch(std::vector<sample<T>>& out) {
     order_.end_epoch();
     while (order_.ready()) out.push_back(order_.pop());

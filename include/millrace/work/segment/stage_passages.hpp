@@ -55,7 +55,7 @@ class stage_passages {
   struct pass {
     std::string text{};     ///< the counts as a phrase; may be empty
     std::string stage{};    ///< name of the stage without outputs; may be empty
-    bool nothing = false;   ///< true if a stage that buffers nothing received samples and emitted none
+    bool nothing = false;   ///< true if `stage` received samples, emitted none and buffers none
   };
 
   stage_passages();

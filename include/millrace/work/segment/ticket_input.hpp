@@ -9,8 +9,8 @@
 // In the last segment, tickets are rows, and `group` is the batch size. An incomplete batch at the end of an epoch is
 // filled with void rows (rows without a sample), or dropped before a worker can claim it. If an epoch is a fixed number
 // of batches, the end of a pass does not end a batch.
-// In other segments, the ends of epochs and of the run are separate entries, which are passed on in order.
-// Errors: the errors of samples are passed on, not thrown. If an epoch or the run has no rows, a setup_error is stored
+// In other segments, each end of a pass, of an epoch or of the run is a mark that has its own ticket.
+// Errors: the errors of samples are passed on, not thrown. If an epoch or the run has no batch, a setup_error is stored
 // as the next sample.
 // Threads: one producer at a time; workers call take() and freed(). Lifetime: the gate of connect(), the listener of
 // set_listener() and options::batches must outlive the ticket_input.
@@ -26,7 +26,8 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// The state of a run at the start of a session, and the ends of the epochs. Only the last segment uses these values.
+/// The state of a run at the start of a session, and the ends of the epochs. Except for buffered_tokens, only the last
+/// segment uses these values.
 struct batch_boundaries {
   std::uint64_t first_step = 0;        ///< number of batches of the run before the first batch of the session
   std::uint64_t skipped_rows = 0;      ///< rows to skip, because they were delivered before the resume
@@ -57,8 +58,8 @@ class ticket_input final : public sample_sink<T> {
   /// Sets the listener to call when space is free again.
   void set_listener(space_listener* producer) override { listener_ = producer; }
 
-  /// Returns whether put() may be called for one more sample. If the number of batches is fixed, returns false after
-  /// the last batch. Samples that are put after an error are not delivered.
+  /// Returns whether put() may be called for one more sample. If the run has a fixed number of batches, returns false
+  /// after the last batch. After an error, samples are still accepted, but not delivered.
   bool can_accept() override { return settle() && !complete_ && ring_.can_accept(next_); }
 
   /// Stores the sample as the next ticket. Discards the sample if its row was delivered before the resume.
@@ -72,7 +73,8 @@ class ticket_input final : public sample_sink<T> {
   /// Ends the epoch. An epoch without a batch ends the run with a setup_error.
   void end_epoch() override;
 
-  /// Passes on the end mark of a pass. If tickets are rows, a pass without rows ends the run with a setup_error.
+  /// If tickets are not rows, stores the end mark of a pass. If tickets are rows, ends the run with a setup_error when
+  /// a stage has dropped all samples of the pass, or after max_empty_passes consecutive passes without a row.
   void end_pass() override;
 
   /// Ends the run. Later calls have no effect.
@@ -131,13 +133,13 @@ class ticket_input final : public sample_sink<T> {
   };
 
   static constexpr std::uint64_t max_empty_passes = 100;   // stages may buffer items over many passes
-  static constexpr std::size_t prefetched = 16;            // number of samples to prefetch from memory
+  static constexpr std::size_t prefetched = 16;            // distance from the current sample to the prefetched one
 
   const options options_;
   item_ring<sample<T>> ring_;
   ticket_gate* gate_ = nullptr;
   space_listener* listener_ = nullptr;
-  // The workers write the first two members, and the producer writes the third. Separate cache lines avoid false
+  // The workers write removed_ and removed_bytes_, and the producer writes put_bytes_. Separate cache lines avoid false
   // sharing.
   alignas(64) std::atomic<std::uint64_t> removed_{0};
   std::atomic<std::size_t> removed_bytes_{0};

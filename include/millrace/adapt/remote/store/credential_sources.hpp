@@ -4,8 +4,9 @@
 //   if (auto provided = sources.from_environment()) use(provided->keys);
 //   sources.find();       // searches all sources, in order
 //
-// If a source is not configured, its function returns an empty optional. Errors: setup_error or io_error if a source
-// has invalid settings. Messages contain neither secrets nor responses of credential servers. Threads: one at a time.
+// If a source is not configured, its function returns an empty optional. Errors: setup_error for invalid settings;
+// io_error if a token file cannot be read, or if a credential server returns no keys. Messages contain neither secrets
+// nor responses of credential servers. Threads: one at a time.
 // Source: the AWS SDKs and Tools Reference Guide, "Standardized credential providers".
 #pragma once
 
@@ -53,11 +54,12 @@ class profile_file {
 class credential_sources {
  public:
   struct choice {
-    std::string profile{}, region{};   ///< `profile` of the options; `region` of the security token service (STS)
+    std::string profile{}, region{};   ///< `profile` of s3_options; `region` of the security token service (STS)
   };
 
   credential_sources(const key_environment& env, choice choices);
-  /// Returns the keys of the first source that has keys, or nothing if no source has keys.
+  /// Returns the keys of the first source that has keys, or nothing if no source has keys. Skips the environment if
+  /// choice::profile is set.
   std::optional<provided_keys> find();
   std::optional<provided_keys> from_environment() const;
   std::optional<provided_keys> from_profile();
@@ -68,8 +70,8 @@ class credential_sources {
   std::string profile_value(const std::string& name);
   /// Returns the endpoint of S3 in the services section of the selected profile.
   std::string service_endpoint();
-  /// Returns the path of a profile file that has no sections, or "" if all files have sections. A file may have no
-  /// sections while a program rewrites it.
+  /// Returns the path of an empty profile file, or "" if no profile file is empty. A file may be empty while a program
+  /// rewrites it.
   std::string empty_file();
 
   /// If the key source of the profile is not supported, returns the name of the source. Otherwise returns "".

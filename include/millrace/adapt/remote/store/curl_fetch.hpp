@@ -5,8 +5,8 @@
 //
 // Needs libcurl (link with -lcurl). Redirects are not followed, because a signature is valid for only one host. The
 // proxy settings of the environment are used, except for link-local addresses.
-// Errors: io_error if no response arrives, or if the response is larger than 64 MiB. The error contains the URL without
-// its query.
+// Errors: io_error if no response arrives, or if the response is larger than 64 MiB. The error contains only the scheme
+// and the host of the URL.
 // Threads: any thread. Each call has its own connection.
 #pragma once
 
@@ -21,7 +21,7 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 class curl_fetch {
  public:
   struct settings {
-    std::string ca_file{};   ///< file with certificates of authorities; if empty, the system's certificates are used
+    std::string ca_file{};   ///< file of CA certificates; if empty, the system's CA certificates are used
   };
 
   explicit curl_fetch(settings s) : settings_(std::move(s)) {}

@@ -31,14 +31,14 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 /// Encodes bytes as base64url (RFC 4648, section 5) without padding.
 std::string base64_url(std::string_view bytes);
 
-/// The key file: the file in GOOGLE_APPLICATION_CREDENTIALS, or the file that `gcloud auth application-default login`
-/// writes.
+/// The key file: the file that the variable GOOGLE_APPLICATION_CREDENTIALS names, or the file that `gcloud auth
+/// application-default login` writes.
 class google_key_file {
  public:
   explicit google_key_file(const key_environment& env) : env_(env) {}
 
-  /// Returns keys whose session_token is the token. Returns nothing if GOOGLE_APPLICATION_CREDENTIALS is not set and
-  /// gcloud's file cannot be read.
+  /// Requests a token, and returns it as the session_token of the keys. Returns nothing if
+  /// GOOGLE_APPLICATION_CREDENTIALS is not set and gcloud's file cannot be read.
   std::optional<provided_keys> token() const;
 
  private:

@@ -27,11 +27,11 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 // Stores keys, renews them before they expire, and searches for new keys while a server refuses the current keys.
 //
-// During a run, other programs often replace the keys. These programs may write the new file in steps, or a few seconds
-// too late. Therefore refusals and failed searches are treated as transient, and searches are repeated with increasing
-// pauses. If the server has accepted keys before, the searches end after `retry_seconds`. Otherwise the keys are
-// probably wrong. In this case, the searches end after at most 7 s, or at once if the keys are from environment
-// variables, which do not change.
+// During a run, other programs often replace the keys. These programs may write the new key file in steps, or a few
+// seconds after the old keys expire. Therefore refusals and failed searches are treated as transient, and searches are
+// repeated with increasing pauses. If the server has accepted keys before, the searches end `retry_seconds` after the
+// first refusal or failed search. Otherwise the keys are probably wrong. In this case, the searches end after at most 7
+// s, or at once if the keys are from environment variables, which do not change.
 // Errors: get() throws keys_pending while the searches continue. After the end of the searches, get() throws the error
 // of the last search. If no source is configured and the server has not accepted keys before, get() throws
 // no_keys_error at once. Threads: any thread. One thread searches while the others wait.
@@ -63,7 +63,7 @@ struct remedy {
 /// Options of searches for keys.
 struct key_search_options {
   double retry_seconds = 180;   ///< duration of the searches, in seconds, if the server has accepted keys before
-  notice_function notice{};     ///< receives a notice about each series of searches
+  notice_function notice{};     ///< receives notices about the searches, at most one per minute
 };
 
 /// Provides the keys for requests.

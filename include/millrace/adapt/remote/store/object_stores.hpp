@@ -31,7 +31,7 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 /// "s3://bucket/key", in sorted order.
 std::vector<std::string> list_objects(object_access& access, const key_environment& env, const object_url& prefix);
 
-/// Requests for the objects of S3 or Google Cloud Storage. The name of the object selects the store.
+/// Builds requests to S3 and Google Cloud Storage. The name of the object selects the store.
 class object_stores {
  public:
   struct options {
@@ -63,8 +63,8 @@ class object_stores {
     const object_url object = parse_object_url(name);
     return of(object).handle_refusal(object, sent, read_store_answer(answer));
   }
-  /// Returns the error for a refused request. `attempted` is remedy::attempted of handle_refusal(), which is appended
-  /// to the message.
+  /// Returns the error for a refused request. `attempted` is remedy::attempted from the result of handle_refusal(). The
+  /// message ends with this text.
   io_error failure(std::string_view name, const addressed_request& sent, const small_answer& answer,
                    const std::string& attempted = {}) const {
     store_answer error = read_store_answer(answer);

@@ -72,7 +72,7 @@ class s3_access final : public object_access {
 
   const s3_options options_;
   const key_environment env_;
-  std::mutex mutex_;   // guards the members below
+  std::mutex mutex_;   // guards settings_, had_keys_ and regions_
   settings settings_;
   bool had_keys_ = false;
   std::map<std::string, std::string> regions_;   // regions of buckets that are not in the region of the settings

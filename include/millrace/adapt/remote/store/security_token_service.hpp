@@ -4,8 +4,8 @@
 //   auto keys_of_role = sts.assume({.role = arn, .session = "me", .origin = "the profile \"train\""}, keys);
 //   auto other = sts.assume_by_token({.role = arn, .origin = "the web identity"}, token);
 //
-// Errors: io_error if AWS refuses. The message contains the error code of the response, but no other text of the
-// response. Threads: any thread.
+// Errors: io_error if AWS refuses or returns incomplete keys. The message contains the error code of the response, but
+// no other text of the response. Threads: any thread.
 // Source: "AssumeRole" and "AssumeRoleWithWebIdentity" of the AWS STS API Reference.
 #pragma once
 
@@ -25,7 +25,8 @@ struct provided_keys {
   bool is_fixed = false;   ///< true if the keys never change, because they are from environment variables
 };
 
-/// Returns `keys`, which expire at the time in the text `expiration`. If `expiration` is empty, the keys do not expire.
+/// Parses the text `expiration`, and returns `keys` with this expiration time. If `expiration` is empty, the keys do
+/// not expire. Throws io_error if a key is missing or the time is invalid.
 provided_keys keys_of_response(provided_keys keys, const std::string& expiration);
 
 /// The Security Token Service of a region.

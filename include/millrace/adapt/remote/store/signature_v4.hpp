@@ -41,7 +41,7 @@ struct signing_keys {
 
   std::string access_key_id{}, secret_access_key{}, session_token{};
   std::int64_t expires_seconds = never;   ///< seconds since 1970
-  header_list headers{};                  ///< headers for requests to web servers, which do not use keys
+  header_list headers{};                  ///< headers for web servers; requests to them do not use keys
 
   friend bool operator==(const signing_keys&, const signing_keys&) = default;
 };

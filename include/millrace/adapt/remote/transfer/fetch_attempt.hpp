@@ -67,7 +67,7 @@ struct range_head {
 
   /// Returns the version of the object: its ETag or, without an ETag, its modification time.
   std::string version() const;
-  /// Returns whether the response has this version, or has no version.
+  /// Returns false if the response has another version. A missing version matches every version.
   bool is_of(std::string_view version) const noexcept;
 
  private:
@@ -95,8 +95,8 @@ struct judged_answer {
 /// Classifies the response to a range request. `expected` is the size and version of the object, or null if unknown.
 judged_answer judge(const byte_interval& requested, const file_identity* expected, const range_head& head);
 
-// The state that the network thread stores for a fetch (the transfer of a range of bytes). It contains the attempts,
-// the last problem, and the time of the next attempt.
+// The state that the network thread stores for a fetch (the transfer of a range of bytes). It contains the number of
+// attempts, the last problem, and the time of the next attempt.
 //
 // Errors: none. Threads: the network thread. Lifetime: the job keeps its fetch alive.
 
@@ -179,8 +179,8 @@ class fetch_attempt {
   /// Returns whether this attempt delivered the last byte of the fetch.
   bool completed_fetch() const noexcept { return finished_; }
 
-  /// Checks the transfer rate after each period of `stall_limit` or more. Returns true if the rate in this period was
-  /// below `stall_bytes_per_second`.
+  /// Returns false until `stall_limit` has passed since the last check. Then checks the transfer rate since that check,
+  /// and returns true if it is below `stall_bytes_per_second`.
   bool is_stalled(const remote_options& o, std::int64_t now_ns) noexcept;
   /// Returns the reason why the attempt ended before the last byte of the fetch.
   fetch_problem problem(CURLcode code, const remote_options& o) const;

@@ -9,8 +9,8 @@
 // the window is too small. Therefore the window is doubled step by step. If a doubling does not speed up the reader by
 // at least an eighth, the window returns to its previous size. The window then remains unchanged until the reader has
 // consumed 64 windows of data. If the network thread is idle for less than an eighth of the time, the window is halved
-// instead, but never below its initial size. If halving slows down the reader by more than an eighth, the window
-// returns to its previous size.
+// and not doubled. The window never becomes smaller than its initial size. If halving slows down the reader by more
+// than an eighth, the window returns to its previous size.
 // Errors: none. Threads: one at a time.
 #pragma once
 

@@ -2,7 +2,7 @@
 //
 //   mr::detail::part_memory memory(256 << 20);
 //   auto block = memory.take(8 << 20, mr::detail::part_memory::need::optional);   // empty if the limit is reached
-//   if (block) fetch_into(block->bytes());                                        // its destructor returns the block
+//   if (block) fetch_into(block->bytes());                                        // ~block() returns the memory
 //
 // Required blocks may exceed the limit, because a waiting reader must be able to continue. Returned blocks are reused.
 // Errors: std::bad_alloc. Threads: any thread. Lifetime: a block may outlive the part_memory.
@@ -72,7 +72,7 @@ class part_memory {
 
   explicit part_memory(std::size_t bound_bytes) : shared_(std::make_shared<shared>(bound_bytes)) {}
 
-  /// Returns a block of this size, or nothing if the block is optional and the limit is reached.
+  /// Returns a block of this size, or nothing if the block is optional and would exceed the limit.
   std::optional<block> take(std::size_t bytes, need how) {
     constexpr std::size_t unit = std::size_t{64} << 10;
     const std::size_t capacity = (std::max<std::size_t>(bytes, 1) + unit - 1) / unit * unit;

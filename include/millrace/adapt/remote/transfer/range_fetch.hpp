@@ -5,8 +5,8 @@
 //   part->wait_into(0, buffer);                                                 // the reader waits for its bytes
 //
 // Errors: functions named wait_... throw the error that ended the fetch. Threads: one reader, and the network thread.
-// Lifetime: the memory must exist until the fetch no longer uses it. This is the case after a wait function has thrown,
-// after the reader has received all bytes, or after abandon() has returned.
+// Lifetime: the memory must exist until a wait function has thrown, the reader has received all bytes, or abandon() has
+// returned.
 #pragma once
 
 #include <millrace/io/file/storage.hpp>
@@ -29,10 +29,11 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 /// An object, and the state that all its requests share.
 struct remote_object {
   std::string name{};
-  /// Size and version of the object. The first response sets this member before other fetches of the object begin.
+  /// Size and version of the object. If is_assumed is false, the first response sets this member before other fetches
+  /// of the object begin.
   std::optional<file_identity> identity{};
   std::string redirected_to{};   ///< used only by the network thread
-  bool is_assumed = false;       ///< the identity is from a set index, and was not confirmed by a response yet
+  bool is_assumed = false;       ///< whether the identity is from a set index instead of a response
 };
 
 /// A range, the memory for it, and the number of bytes that have arrived.
@@ -109,7 +110,7 @@ class range_fetch {
     const std::lock_guard lock(mutex_);
     return abandoned_ || missing_ || failure_ || arrived_ == size_bytes_;
   }
-  /// Sets the size and version of the object. Called with the values in the first response.
+  /// Reports that the object exists. `identity` is its size and version, or nothing if they are already known.
   void begin(const std::optional<file_identity>& identity) {
     const std::lock_guard lock(mutex_);
     if (identity) {

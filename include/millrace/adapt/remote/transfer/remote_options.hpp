@@ -22,7 +22,7 @@
 
 namespace millrace { inline namespace MILLRACE_ABI {
 
-/// The maximum number of attempts of a request, and the pauses between them.
+/// The maximum number of attempts of a request, and the upper bounds of the random pauses between them.
 struct remote_retries {
   int attempts = 10;                                 ///< maximum number of attempts without progress
   std::chrono::duration<double> limit{180};          ///< maximum time without progress; also limits searches for keys
@@ -50,7 +50,7 @@ struct remote_options {
   std::function<std::vector<std::pair<std::string, std::string>>()> current_headers{};
   /// Receives each notice, for example about refused keys, on any thread. If empty, notices are written to stderr.
   notice_function notice{};
-  std::string ca_file{};   ///< file with certificates of authorities; if empty, the system's certificates are used
+  std::string ca_file{};   ///< file with CA certificates; if empty, the system's certificates are used
   /// Uses HTTP/2, whose requests share connections. If the speed of each connection is limited, HTTP/2 is slower for
   /// large objects.
   bool http2 = false;

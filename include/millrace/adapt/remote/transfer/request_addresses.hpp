@@ -20,7 +20,7 @@ inline bool is_web_name(std::string_view name) noexcept {
   return name.starts_with("http://") || name.starts_with("https://");
 }
 
-/// Returns a name without its password and without the values in its query.
+/// Returns a name without its user and password, and with "..." in place of its query.
 std::string without_secrets(std::string_view name);
 
 /// Builds requests from the names of objects.

@@ -7,9 +7,9 @@
 // The pause is a random time between 0 and a bound that doubles with each attempt. If the server sends a Retry-After
 // header, the pause is at least as long as the header requests. An attempt that delivers a substantial part of its
 // bytes is progress. A request fails if it has had `attempts` attempts since its last progress. It also fails if its
-// next attempt would begin more than `limit` after this progress. The start of a request counts as progress. Every
-// request fails after `max_attempts` attempts. Errors: none. Threads: not synchronized. Source: "Exponential Backoff
-// And Jitter", Amazon Builders' Library.
+// next attempt would begin more than `limit` after this progress. The start of a request counts as progress. After
+// `max_attempts` attempts, a request fails even if it progresses. Errors: none. Threads: not synchronized. Source:
+// "Exponential Backoff And Jitter", Amazon Builders' Library.
 #pragma once
 
 #include <millrace/adapt/remote/transfer/remote_options.hpp>

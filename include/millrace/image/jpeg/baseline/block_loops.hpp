@@ -5,7 +5,7 @@
 //   loops.run(stream);                           // until its segment ends
 //   loops.run(stream, other);                    // for two streams: until one of the two segments ends
 //
-// A loop decodes one or two streams. Each stream either stores or skips its blocks. The functions of bmi2_bands declare
+// A loop decodes one or two streams. Each stream either stores or skips its blocks. The functions of bmi2_loops declare
 // their instruction set. Therefore every build for x86-64 contains all loops.
 // Threads: any; calls share no state.
 #pragma once
@@ -15,7 +15,7 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// The loops, compiled for the instruction set of the build. On aarch64, deposit_sets adds BDEP as inline assembly.
+/// The loops, compiled for the instruction set of the build.
 template <class Steps>
 struct plain_loops {
   static void store(block_stream& a) { run_loop<Steps, true>(a); }

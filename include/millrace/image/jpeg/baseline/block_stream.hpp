@@ -10,9 +10,9 @@
 // A stream is the position in the coded bits of one JPEG. A slot describes one block, and a segment is a sequence of
 // slots (segment_slots.hpp). A step is one lookup in a table. Rare symbols, such as symbols with a long code, have slow
 // entries in the table. A slow entry ends the loop. decode_rare() decodes the symbol, and then the loop begins again.
-// No other branch depends on the result of a lookup. With two streams, the processor works on one stream while the
-// other stream waits for its lookup. Invalid input cannot corrupt memory: the decoder writes only to the coefficients
-// to which the slots point, and to the spare space after them.
+// The check for a slow entry is the only branch that depends on the result of a lookup. With two streams, the processor
+// works on one stream while the other stream waits for its lookup. Invalid input cannot corrupt memory: the decoder
+// writes only to the coefficients to which the slots point, and to the spare space after them.
 // Units: a position is a bit address, 8 * address + bit. Source: ITU-T T.81 F.2.2. Threads: any; streams share no
 // state.
 #pragma once
@@ -208,8 +208,8 @@ struct portable_steps {
 #ifdef __x86_64__
 inline constexpr const std::uint8_t* first_place = coefficient_order.data();   // in memory: no register is free
 
-/// Uses inline assembly, because compilers convert the selections to branches, and intrinsics would require a compiler
-/// flag.
+/// Uses inline assembly, because compilers convert conditional expressions to branches, and intrinsics would require a
+/// compiler flag.
 struct x86_steps {
   MILLRACE_ALWAYS_INLINE static std::int16_t value(std::uint64_t window, const coefficient_entry& e) noexcept {
     std::uint16_t control;
@@ -236,7 +236,7 @@ struct x86_steps {
 #endif
 
 #ifdef __aarch64__
-/// Uses inline assembly, because g++ stores the two tables in memory and loads one of them.
+/// Uses inline assembly, because g++ stores the two pointers to tables in memory and then loads one of them.
 struct arm_steps : portable_steps {
   MILLRACE_ALWAYS_INLINE static void next_block(live_stream& s, std::uint64_t advance,
                                                 const std::uint8_t* next) noexcept {
@@ -258,8 +258,8 @@ MILLRACE_ALWAYS_INLINE inline bool is_beyond(const std::uint8_t* place) noexcept
   return (reinterpret_cast<std::uintptr_t>(place) & beyond_block) != 0;
 }
 
-/// Performs one lookup. Returns true if the entry is slow. In the case of a slow entry, the function may write a wrong
-/// coefficient, which the decoder overwrites later.
+/// Performs one lookup. Returns true if decode_rare() must decode the symbol, because the entry is slow or reaches
+/// coefficient 63. In this case, the function writes only zeros or values that the decoder writes again.
 template <class Steps, bool refill>
 MILLRACE_ALWAYS_INLINE inline bool store_step(live_stream& s) noexcept {
   const coefficient_entry& e = static_cast<const coefficient_entry*>(

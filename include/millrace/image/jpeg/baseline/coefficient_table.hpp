@@ -8,8 +8,8 @@
 //   const auto bits = static_cast<int>(window >> e.shift) & ((1 << e.magnitude) - 1);
 //   block[order[k + e.advance - 1]] = static_cast<std::int16_t>(bits + e.bias);    // the last coefficient
 //
-// Both stores are always executed. A store that is not needed writes to spare space after the block. An entry consumes
-// at most 22 bits. The entry for two symbols is the sum of the entries of the single symbols.
+// Both stores are always executed. A store that is not needed writes a zero, or writes to the spare space after the
+// block. An entry consumes at most 22 bits. The entry for two symbols is the sum of the entries of the single symbols.
 // Threads: pure functions; any thread. Source: ITU-T T.81 F.2.2. The addition of entries is the author's own method.
 #pragma once
 
@@ -30,8 +30,8 @@ enum : unsigned { slow_advance = 192, beyond_block = 64, ends_block = 128 };
 struct alignas(8) coefficient_entry {
   std::uint8_t bits;        // number of bits to consume from the stream
   std::uint8_t advance;     // added to the coefficient's number; includes ends_block at the block's end
-  std::uint8_t shift;       // shift of the window to the last symbol's magnitude: 64 - bits
-  std::uint8_t magnitude;   // bits of the magnitude; must directly follow `shift`, because BEXTR reads both
+  std::uint8_t shift;       // right shift that moves the last symbol's magnitude to bit 0 of the window: 64 - bits
+  std::uint8_t magnitude;   // number of magnitude bits; must directly follow `shift`, because BEXTR reads both
   std::int16_t bias;        // added to the magnitude bits to get the last coefficient
   std::int8_t value;        // first symbol's coefficient, if the entry decodes two symbols
   std::uint8_t run;         // zeros before the first symbol's coefficient
@@ -71,9 +71,9 @@ struct ac_symbol {
   constexpr unsigned advance() const noexcept { return ends() ? unsigned{ends_block} : run + 1; }
 };
 
-/// The entries for an AC symbol in a window of up to 10 bits. of(bits)[i] is the entry for a window that has `bits`
-/// bits and the value i. If the member `bits` of an entry is 0, the window does not contain the code word and the sign
-/// of a supported symbol.
+/// The entries for an AC symbol in a window of up to 10 bits. of(n)[i] is the entry for a window of n bits with the
+/// value i. The entry's `bits` is 0 if the window does not begin with the code word and any sign bit of a usual()
+/// symbol.
 class second_symbols {
  public:
   explicit second_symbols(const huffman_code& ac) {

@@ -32,8 +32,8 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 //   k += e.advance;                                                 // includes ends_block if the block ends
 //
 // k is the number of the next coefficient. Bit 6 of the new k (beyond_block) is set if the symbols reach coefficient
-// 63, or if huffman_code must decode the symbol. An entry consumes at most 22 bits: the 12 bits of its index, and up to
-// 10 more magnitude bits of its last symbol.
+// 63, or if huffman_code must decode the next symbol. An entry consumes at most 22 bits: the 12 bits of its index, and
+// up to 10 more magnitude bits of its last symbol.
 // Source: ITU-T T.81 F.2.2.
 
 struct skip_entry {

@@ -7,7 +7,7 @@
 // The result is empty in three cases:
 // - the built-in decoder does not support the file
 // - the file is damaged, at any position: a decoder that skips MCUs would not detect all damage
-// - entries have no benefit, because the image has too few MCUs or sufficient restart markers
+// - entries have no benefit: the image has too few MCUs, its restart markers suffice, or the entries are too large
 //
 // Errors: throws std::bad_alloc. Threads: one thread at a time.
 #pragma once

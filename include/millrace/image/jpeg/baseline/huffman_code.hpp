@@ -68,7 +68,7 @@ class huffman_code {
 
   alignas(16) std::array<
       std::int32_t,
-      16> limits_{};   // for each length: the lowest 16-bit number that begins with no word of up to this length
+      16> limits_{};   // for each length: a 16-bit number below the limit begins with a word of at most this length
   std::array<std::uint32_t, 16> offsets_{};
   std::array<std::uint8_t, 16> counts_{};
   std::array<std::uint8_t, 256> symbols_{};

@@ -1,5 +1,5 @@
-// Computes the inverse DCT of two neighboring blocks in plain integers, with the same results as libjpeg's "islow". The
-// blocks have 8 x 8 samples, or fewer by reduced_dct.
+// Computes the inverse DCT of two neighboring blocks in plain integers, with the same results as libjpeg's "islow". A
+// block has 8 x 8 samples, or fewer with reduced_dct.
 //
 //   const mr::detail::dequantiser q(component.quantiser);                              // in zigzag order
 //   bool tame = mr::detail::inverse_dct_pair(pair, q, {samples, stride_bytes});        // writes 16 columns of 8 rows
@@ -32,7 +32,7 @@ enum : int { max_in_column = 5'000, largest_dc_term = 1'200, usual_ac = 512, lea
 struct dequantiser {
   alignas(32) std::array<std::int16_t, 128> step{};
   int largest_dc = 0;          // a quantized DC value is wild if its magnitude is above this limit
-  bool may_overflow = false;   // whether a dequantized AC coefficient of 10 bits can overflow 16 bits
+  bool may_overflow = false;   // whether dequantization of a 10-bit AC coefficient can overflow 16 bits
 
   dequantiser() = default;
   explicit dequantiser(const std::uint8_t* zigzag) noexcept {

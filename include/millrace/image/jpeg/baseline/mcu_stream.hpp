@@ -10,7 +10,7 @@
 //   if (!m.add_skipped_differences()) return wild;
 //
 // A stream can continue at an entry (jpeg_entry.hpp) without reading the data before the entry. A wrong entry results
-// in wrong samples, or ends the stream like a damaged file. Lifetime: the file must outlive the stream. Threads: one
+// in wrong pixels, or ends the stream like a damaged file. Lifetime: the file must outlive the stream. Threads: one
 // thread at a time.
 #pragma once
 
@@ -33,7 +33,7 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 // Finds markers in entropy-coded bytes without decoding them.
 // Source: ITU-T T.81 B.1.1.2 and B.2.1.
 
-/// Returns the first 0xff that is followed by a byte other than 0, or `end`.
+/// Returns the first 0xff that is followed by a byte other than 0. Returns `end` if no such byte exists.
 inline const std::uint8_t* find_marker(const std::uint8_t* from, const std::uint8_t* end) noexcept {
   constexpr std::ptrdiff_t chunk_bytes = 32;
   const auto markers_in = [](const std::uint8_t* at) {
@@ -119,8 +119,8 @@ class mcu_stream {
            reinterpret_cast<std::uintptr_t>(unstuff_.end()) * 8 - stream_.bit < 8;
   }
 
-  /// Searches for restart markers, and sets `entry` to the start of a later restart interval. Returns false if a marker
-  /// is missing or has a wrong number.
+  /// Searches for the start of the later restart interval `number`, and sets `entry` to this start. Returns false if a
+  /// marker is missing or has a wrong number.
   bool find_interval(unsigned number, jpeg_entry& entry) noexcept {
     if (interval_has_ended() && !at_marker()) return false;
     const std::uint8_t* const begin = find_restart(unstuff_.source(), file_.data() + file_.size(), intervals_, number);
@@ -179,7 +179,7 @@ class mcu_stream {
     return std::all_of(predictor_.begin(), predictor_.end(), [](int p) { return std::abs(p) <= 32'767; });
   }
 
-  /// Returns the position of the next MCU in the copied bytes.
+  /// Returns the position of the next MCU in the bytes that the unstuffer has copied.
   const std::uint8_t* stream_byte() const noexcept { return reinterpret_cast<const std::uint8_t*>(stream_.bit / 8); }
   const unstuffer& copied() const noexcept { return unstuff_; }
   std::span<const std::uint8_t> file() const noexcept { return file_; }

@@ -52,7 +52,7 @@ struct packed_entries_layout {
 
 class packed_entries {
  public:
-  /// Opens the packed entries of the file `of`. Returns false if `bytes` cannot be its entries. Then this object has no
+  /// Opens the packed entries of the file `of`. If `bytes` cannot be its entries, returns false, and this object has no
   /// entries.
   bool open(std::span<const std::byte> bytes, const packed_entries_file& of) noexcept {
     count_ = 0;

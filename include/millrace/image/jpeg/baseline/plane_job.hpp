@@ -83,8 +83,8 @@ class plane_job {
       quantiser_[c] = dequantiser(header.component[c].quantiser);
       block_side_[c] = static_cast<std::size_t>(block_side(header, c, request.eighths));
     }
-    // Each coded block has at least two bits. This check refuses a file that is too short for its declared size, before
-    // memory is allocated.
+    // Each coded block has at least two bits. This check refuses a file that is too short for the image size in its
+    // header, before memory is allocated.
     const std::size_t blocks = static_cast<std::size_t>(region_.end_row) * static_cast<std::size_t>(region_.columns) *
                                stream_.slots().blocks_of_mcu();
     if (stream_.coded_bytes() * 4 < blocks) return jpeg_refusal::damaged;
@@ -140,8 +140,8 @@ class plane_job {
   [[gnu::noinline]] bool skip_ahead() noexcept {
     const int row = row_ < region_.first_row ? region_.first_row : row_ + (column_ >= region_.end_column ? 1 : 0);
     if (row == region_.end_row) {
-      // If the job has not jumped, it also decodes the rest of the row. It then detects the same damage as in a file
-      // without restart markers.
+      // Without packed entries, a job that has not jumped also decodes the rest of the row. It then detects the same
+      // damage as in a file without restart markers.
       if (!has_entries_ && result_.entries == entry_origin::none) return true;
       if (has_entries_) result_.entries = entry_origin::packed;
       finish();

@@ -7,7 +7,7 @@
 //
 // Accepts 8-bit baseline or extended sequential Huffman coding with one interleaved scan of all components: gray, or
 // YCbCr with 4:4:4, 4:2:2, 4:4:0 or 4:2:0 sampling. Refuses all other files, and files about which libjpeg would warn.
-// A refusal affects only speed, because libjpeg then decodes the file.
+// A refusal affects only speed, because progressive_decoder.hpp or libjpeg then decodes the file.
 // Errors: none; refusals are return values. Lifetime: the header points into the bytes.
 // Format: ITU-T T.81 annex B. The color space is determined in the same way as in libjpeg.
 #pragma once
@@ -28,7 +28,7 @@ using code_bytes = std::span<const std::uint8_t>;
 
 struct scan_component {
   std::uint8_t id = 0, quantiser_number = 0;
-  int horizontal = 1, vertical = 1;          // blocks in an MCU
+  int horizontal = 1, vertical = 1;          // blocks of this component in an MCU (minimum coded unit)
   const std::uint8_t* quantiser = nullptr;   // 64 numbers in zigzag order
   code_bytes dc{}, ac{};
 };

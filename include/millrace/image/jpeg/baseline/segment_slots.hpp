@@ -7,8 +7,9 @@
 //   // ... decode the segment
 //   slots.for_each_row(mcus, [](const mr::detail::row_of_pairs& r) { /* ... */ });    // for the inverse DCT
 //
-// The coefficients must be zero before each segment. lay_out() clears all coefficients. The caller must clear each row
-// after its use. The inverse DCTs do this. A caller that stops in the middle of a segment must call lay_out() again.
+// The coefficients must be zero before each segment. lay_out() clears all coefficients. The inverse DCTs clear the rows
+// that they use. The caller must clear all other rows. A caller that stops in the middle of a segment must call
+// lay_out() again.
 // Threads: not thread-safe; one per job.
 #pragma once
 
@@ -83,7 +84,7 @@ class segment_slots {
       skipped_[i].next_dc = skipped_[(i + 1) % blocks_].tables->dc_skip.data();
     for (std::size_t i = 0; i < stored_mcus() * blocks_; ++i)
       stored_[i].next_dc = stored_[(i + 1) % blocks_].tables->dc.data();
-    // A stream may access one slot after the last slot of a segment. Its writes through that slot do not affect the
+    // A stream may access the slot after the last slot of a segment. Its writes through that slot do not affect the
     // result.
     stored_[stored_mcus() * blocks_] = stored_[0];
     skipped_[skipped_mcus() * blocks_] = skipped_[0];

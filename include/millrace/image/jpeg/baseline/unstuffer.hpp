@@ -3,7 +3,7 @@
 //
 //   mr::detail::unstuffer u;
 //   u.begin(file, scan_begin, memory);           // memory: a byte_memory, which may grow
-//   u.reach(from, bytes);                        // until at least `bytes` copied bytes follow `from`
+//   u.reach(from, bytes);                        // copies until at least `bytes` copied bytes follow `from`
 //   const std::uint8_t* end = u.end();           // the end of the copied bytes
 //   bool begun = u.next_interval(number);        // skips the marker RSTn; false if RSTn is missing
 //   u.seek(from);                                // or: continues at another byte of the file
@@ -147,8 +147,8 @@ class unstuffer {
 
   /// Must be called at a 0xff byte. Copies the byte, or ends the interval.
   void copy_escape() noexcept {
-    // A second 0xff is a fill byte, not a marker. The interval ends here as at the end of the file. Therefore the
-    // decoder refuses the file, and libjpeg decodes it.
+    // A second 0xff is a fill byte, not a marker. The interval ends here without a marker. Therefore the decoder
+    // refuses the file, and libjpeg decodes it.
     if (file_end_ - from_ < 2 || from_[1] == 0xff) return finish(false);
     if (from_[1] != 0) return finish(true);
     *to_++ = 0xff;

@@ -74,7 +74,7 @@ class jpeg_decoder : private jpeg_input {
   const libjpeg_counts& counts() const noexcept { return counts_; }
 
  private:
-  /// Returns whether libjpeg produces the same pixels for a region of this image as for the full image. The pixels
+  /// Returns true only if libjpeg produces the same pixels for a region of this image as for the full image. The pixels
   /// differ in two cases. libjpeg-turbo 2.1.5 reads uninitialized memory when it crops a scaled image with 4x2 luma
   /// sampling. Block smoothing of images with several scans reads beyond the region.
   bool can_crop() const noexcept {

@@ -13,8 +13,8 @@
 // libjpeg reports errors by longjmp, which must not skip an object with a destructor. Therefore every function that
 // calls libjpeg is noexcept, sets escape_ first, and owns no resources. On an error, such a function returns false, and
 // the caller then calls fail().
-// Surplus bytes before the first scan or before the end-of-image marker count only as a warning. Surplus bytes between
-// scans are damage, because they may be lost data. No state of one image affects the next.
+// Surplus bytes between scans are damage, because they may be lost data. Surplus bytes directly after the
+// start-of-image marker are damage, too. All others count only as a warning. No state of one image affects the next.
 // Errors: data_error for the file; io_error if libjpeg cannot be initialized.
 // Threads: one thread at a time; a single thread must decode an image from beginning to end.
 #pragma once
@@ -100,7 +100,7 @@ class jpeg_input {
   std::jmp_buf escape_{};
   bool damaged_ = false;
   bool begins_with_marker_ = false;   // if false, the first segment is lost, and Pillow refuses the file
-  bool reads_end_ = false;            // all pixels are decoded, so a missing end of the image is only a warning
+  bool reads_end_ = false;            // if true, all pixels are decoded, and later damage is only a warning
   libjpeg_counts counts_;
 
  private:

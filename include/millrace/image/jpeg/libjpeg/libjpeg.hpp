@@ -5,8 +5,8 @@
 //   jpeg_decompress_struct d;         // defined: jpeg_*, JPEG_*, JCS_*, JPOOL_*, JMSG_*, JERR_*, JWRN_*
 //   int TRUE = 1;                     // undefined: TRUE, FALSE, boolean, INT32, LOCAL, ERREXIT, DCTSIZE, ...
 //
-// If a macro of the same name was defined before the include, that macro is restored. A program that uses libjpeg
-// itself must include <jpeglib.h> before Millrace; in this case no macro is undefined.
+// If a macro with a common name, such as TRUE or LOCAL, was defined before the include, its definition is restored. A
+// program that uses libjpeg itself must include <jpeglib.h> before Millrace; in this case no macro is undefined.
 #pragma once
 
 #include <cstddef>

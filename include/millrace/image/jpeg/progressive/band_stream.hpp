@@ -110,15 +110,15 @@ struct deposit_sets {
 //   k += e.run;
 //   int value = static_cast<int>(window >> (e.shift & 63) & ((1 << e.magnitude) - 1)) + e.bias;
 //
-// An entry consumes at most 26 bits.
+// An entry consumes at most 26 bits of an AC scan, or 31 bits of a DC scan.
 // Source: ITU-T T.81 F.1.2.1 and G.1.2.
 
 enum class band_kind : std::uint8_t { dc, first_ac, refining_ac };
 
 struct alignas(8) band_entry {
   /// The kind of an entry. `zeros`: a run of zeros; `coefficient`: a run of zeros and a coefficient; `end_of_band`: the
-  /// end of this block and of a run of following blocks; `long_word`: a word longer than the index; `invalid`: an
-  /// invalid word or an impossible coefficient.
+  /// end of this block and of a run of following blocks; `long_word`: a word that, with its sign bit, is longer than
+  /// the index; `invalid`: an invalid word or an impossible coefficient.
   enum : std::uint8_t { zeros = 0, coefficient = 1, end_of_band = 2, long_word = 3, invalid = 4 };
 
   std::uint8_t bits;        // bits to consume from the stream; for end_of_band, only the bits of the code word
@@ -278,14 +278,14 @@ MILLRACE_ALWAYS_INLINE inline bool decode_first(band_stream& stream, const block
   return true;
 }
 
-/// Returns the next `count` bits, up to 63.
+/// Returns the next `count` bits. `count` is at most 63.
 MILLRACE_ALWAYS_INLINE inline std::uint64_t bits_at(std::uintptr_t bit, unsigned count) noexcept {
   if (__builtin_expect(count <= 57, 1)) return window_at(bit) >> 1 >> (63 - count);
   constexpr unsigned half = 32;
   return window_at(bit) >> (64 - half) << (count - half) | window_at(bit + half) >> (64 + half - count);
 }
 
-/// Adds a bit to the magnitude of each coefficient in the set. Processes four coefficients at a time; surplus
+/// Adds `one` to the magnitude of each coefficient in the set. Processes four coefficients at a time; surplus
 /// iterations write to spare space.
 MILLRACE_ALWAYS_INLINE inline void correct(std::int16_t* block, coefficient_set set, int one) noexcept {
   while (set != 0)
@@ -342,7 +342,7 @@ MILLRACE_ALWAYS_INLINE inline bool decode_refinement(band_stream& stream, const 
           corrected |= Sets::spread(bits_at(bit + e.bits, count), passed);
         }
         bit += e.bits + count;
-        constexpr unsigned left_at_least = band_table::index_bits + 21;   // at most 21 bits of an entry, then an index
+        constexpr unsigned left_at_least = band_table::index_bits + 21;   // an entry of at most 21 bits, and an index
         window = __builtin_expect(count <= 57 - left_at_least, 1) ? window << e.bits << count : window_at(bit);
       } while (place != last);
       run.sets[i] |= nonzero;

@@ -10,8 +10,8 @@
 //
 // A row or column is the index of a block in its component. Each component covers the full image and its padding to
 // complete MCUs (coding units).
-// Memory: 8 bytes for each block, and 144 bytes more for each block of the region. Coefficient memory of more than
-// `retained_bytes` is replaced by a smaller allocation when an image needs less than half of it.
+// Memory: 8 bytes for each block, and 144 bytes more for each block of the region. If the coefficient memory exceeds
+// `retained_bytes` and an image needs less than half of it, a smaller allocation replaces it.
 // Errors: throws std::bad_alloc. Threads: not thread-safe; one per decoder.
 #pragma once
 
@@ -206,7 +206,7 @@ class dc_scan {
 
   void begin_interval() noexcept { predictor_ = {}; }
 
-  /// Decodes MCUs of one row, and afterwards checks that the position is not beyond `end_bit`.
+  /// Decodes the grid cells [from, to) of one row. Returns `damaged` if the position moves beyond `end_bit`.
   jpeg_refusal decode(std::uintptr_t& bit, std::uintptr_t end_bit, std::size_t row, std::size_t from, std::size_t to) {
     constexpr std::size_t at_once = 512;   // so that damaged data cannot cause reads beyond the readable memory
     for (std::size_t at = from; at < to; at += at_once) {

@@ -1,5 +1,5 @@
-// Decodes progressive JPEGs to planes, several times as fast as libjpeg-turbo. The planes are bit-identical to those of
-// libjpeg-turbo.
+// Decodes progressive JPEGs to planes. If has_fast_code() returns true, the decoder is several times as fast as
+// libjpeg-turbo. The planes are bit-identical to those of libjpeg-turbo.
 //
 //   auto& decoder = scratch.get<mr::detail::progressive_decoder>();
 //   mr::detail::jpeg_planes_result result = decoder.decode(request);            // see jpeg_planes.hpp
@@ -8,7 +8,7 @@
 // The decoder decodes all scans of the full image, as libjpeg does before it returns the first row. Therefore both
 // decoders detect the same damage. Coefficients are stored and transformed only for the requested region. The decoder
 // refuses three kinds of files; libjpeg must decode these files:
-// - files for which libjpeg might warn or produce another value; plane_job.hpp refuses such files too
+// - files for which libjpeg might print a warning or compute other values; plane_job.hpp refuses such files too
 // - files whose scans omit bits of coefficients; libjpeg smooths such images
 // - files that exceed the request's limits for scans or for memory
 //
@@ -37,10 +37,10 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 //   const auto loops = mr::detail::band_loops::best();
 //   bool intact = loops.run(scan.refines, stored, stream, blocks);  // false: the data is damaged
 //
-// Each member function declares its instruction set. Therefore a build for any x86-64 contains all loops.
+// The functions of bmi2_bands declare their instruction set. Therefore a build for any x86-64 contains all loops.
 // Threads: any; calls share no state.
 
-/// The loops for any processor, without special instructions.
+/// The loops without an instruction-set attribute. `Sets` determines the instructions that they need.
 template <class Sets>
 struct plain_bands {
   template <bool store>

@@ -1,5 +1,5 @@
-// Reads the markers of a progressive JPEG, up to the next scan in each call. If the file is not supported, returns the
-// reason why libjpeg must decode it.
+// Reads the markers of a progressive JPEG. Each call of next() reads up to the next scan. If the file is not supported,
+// next() returns the reason why libjpeg must decode it.
 //
 //   mr::detail::progressive_reader reader(file, header);                     // bytes, and a scan_header to fill
 //   mr::detail::progressive_scan scan;
@@ -77,8 +77,8 @@ class progressive_reader : private scan_header_reader {
     }
   }
 
-  /// Returns the offset of the first marker after a scan's data, which begins at `at`. If no marker follows, returns
-  /// the size of the file.
+  /// Returns the offset of the first marker after the data of a scan. The data begins at `at`. If no marker follows,
+  /// returns the size of the file.
   static std::size_t end_of_data(std::span<const std::uint8_t> file, std::size_t at) noexcept {
     for (; at + 1 < file.size(); ++at) {
       const bool restarts = file[at + 1] >= 0xd0 && file[at + 1] <= 0xd7;
@@ -160,7 +160,7 @@ class progressive_reader : private scan_header_reader {
   int scans_ = 0;
 };
 
-/// Returns the reason why libjpeg must decode a progressive file, based on the markers of all its scans.
+/// Reads the markers of all scans of a progressive file. Returns the reason why libjpeg must decode it, or `none`.
 inline jpeg_refusal read_progressive_headers(std::span<const std::byte> bytes) {
   const std::span file(reinterpret_cast<const std::uint8_t*>(bytes.data()), bytes.size());
   scan_header header;

@@ -1,4 +1,4 @@
-// Selects samples of indexed shards by their keys, before any sample is read.
+// Selects samples of indexed shards by key and by fields, before any sample is read.
 //
 //   const mr::detail::sample_choice choice{.only = mr::key_list(keys), .repeats = weight_of};
 //   mr::detail::choice_search search(choice);
@@ -64,7 +64,7 @@ class chosen_samples {
   static constexpr std::uint64_t repeats_stream = ~std::uint64_t{3};
 
   std::uint32_t all_ = 0;
-  // rounds_ contains the end of each round. Empty if every sample is used once.
+  // The sample at each position; the end of each round. Both are empty if every sample is used once.
   std::vector<std::uint32_t> numbers_{}, rounds_{};
 };
 

@@ -165,8 +165,7 @@ class entry_files {
       return nullptr;
     }
   }
-  /// Computes the memory limit for the cached chunks of index files (entry_file.hpp) from the number of lanes. Sets the
-  /// limit, and returns it in bytes.
+  /// Computes the memory limit of the entry_cache from `l`. Sets the limit, and returns it in bytes.
   std::size_t limit(const limits& l) {
     // The entry points of the samples in a lane's shuffle window are in one or two chunks.
     const std::uint64_t bytes_of_lanes = 2 * std::min<std::uint64_t>(l.lanes, 1 << 20) * entry_cache::chunk_bytes;

@@ -50,7 +50,7 @@ struct index_file_options {
 enum class index_file_state {
   good,
   missing,
-  stale,   ///< the size of the shard, the library version or the kind of machine differs
+  stale,   ///< the size of the shard, the index version or the kind of machine differs
   /// Only the modification time of the shard differs. The checksums of unmoved members can be reused.
   touched,
   damaged
@@ -95,7 +95,7 @@ bool read_index(const unique_fd& file, std::uint64_t offset_bytes, std::span<std
 std::pair<index_file_state, std::string> read_index_head(const unique_fd& file, const std::string& path,
                                                          const shard_identity& shard, index_front& front);
 
-/// Reads and checks an index, except its entries.
+/// Reads and checks an index, except its entry points.
 loaded_index load_open_index(const unique_fd& file, const std::string& path, const shard_identity& shard);
 
 /// Returns the current size and time of a shard. Throws io_error if the system or the storage does not return both.

@@ -3,7 +3,7 @@
 //   std::vector<std::byte> file = mr::detail::index_bytes(index);
 //   std::string defect = mr::detail::find_defect(front, file.size());   // empty if the index_front is valid
 //   defect = mr::detail::find_defect(front.head, columns);              // empty if all offsets are within the shard
-//   defect = mr::detail::find_defect(front, columns, ends);   // empty if the entry points match their payloads
+//   defect = mr::detail::find_defect(front, columns, ends);   // empty if the ends of the entries are valid
 //
 // Format of version 1: a head of fixed size, followed by the columns of shard_index.hpp in their memory layout. The
 // head and the columns each have a CRC-32C. Numbers have the byte order of the machine that wrote them.

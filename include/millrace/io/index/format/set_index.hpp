@@ -15,7 +15,7 @@
 //
 // A name is the full name of a shard, or the part of the full name after one of its slashes. Therefore a set and its
 // set index may be moved or copied together. If several names match a shard, the longest name is used. The file is
-// untrusted input. A run compares each shard and each index that it opens with the set index.
+// untrusted input. A run checks each shard and each index against the set index before use.
 // Memory: the text, and 4 bytes per shard.
 // Errors: data_error with the file and the offset. Threads: not synchronized.
 #pragma once

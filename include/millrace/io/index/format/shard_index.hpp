@@ -192,7 +192,7 @@ class shard_index {
 
   /// Returns the CRC-32C of a member's payload, or 0 if it is unknown.
   std::uint32_t checksum(std::uint32_t member) const noexcept;
-  /// Sets the checksum of a member if no checksum is known. Returns the stored checksum.
+  /// Sets the checksum of a member if no checksum is known. Returns the checksum that is stored after the call.
   std::uint32_t learn_checksum(std::uint32_t member, std::uint32_t checksum) noexcept;
   /// Sets the checksum of a member, even if a checksum is known.
   void set_checksum(std::uint32_t member, std::uint32_t checksum) noexcept;

@@ -30,7 +30,7 @@ struct expected_order {
 struct block_size {
   static constexpr std::uint64_t min_bytes = std::uint64_t{256} << 10;
   static constexpr std::uint64_t max_samples = 8;   // maximum number of samples in a block of more than min_bytes
-  static constexpr std::uint64_t min_places = 16;   // assumed minimum number of positions that are read concurrently
+  static constexpr std::uint64_t min_places = 16;   // minimum that choose() assumes for `lanes`
 
   struct data_set {
     std::uint64_t samples = 0, sample_bytes = 0;   // sample_bytes: mean size with headers
@@ -49,7 +49,7 @@ struct block_size {
   static block_size choose(const expected_order& order, const data_set& data) noexcept {
     if (order.window <= 1 || data.samples == 0 || data.sample_bytes > largest_sample(data.is_local)) return {};
     // A block stays in memory from the first request for one of its samples until its last sample is delivered. The
-    // factor 2 is a reserve: a block may be larger than its samples, and threads may overtake each other.
+    // factor 2 is a reserve: the memory of a block may be larger than its samples, and threads may overtake each other.
     const std::uint64_t window = std::min(order.window, data.samples);
     const std::uint64_t places = std::max(order.lanes, min_places);
     for (std::uint64_t together = data.is_local ? 1 : max_samples; together > 0; together /= 2) {

@@ -7,8 +7,9 @@
 // The records are identical to those of shard_reader (io/tar/read/shard_reader.hpp). Neighboring samples are read
 // together, up to `bytes_per_read`, into one block of memory. A record keeps the complete block alive. Therefore
 // request samples together if they are used at about the same time. Payloads begin at multiples of 64 bytes.
-// A gap consists of the bytes between two requested payloads. A small gap is read into the block. A large gap is
-// omitted from the block if the source can fill several buffers with one read.
+// A gap consists of the bytes between two requested payloads. Gaps above `largest_gap_bytes` are not read. Other gaps
+// are read into the block. If the source can fill several buffers with one read, the block omits gaps above a quarter
+// of the preceding payload.
 // Checksums: the reader checks known CRC-32C checksums. It computes unknown checksums, and records them in the index.
 // Entry points (positions where a decoder may start): if the reader has the index file, it attaches entry points to the
 // fields (bytes::entries()). Wrong or unreadable entry points are omitted and counted.
@@ -38,7 +39,7 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 struct indexed_reader_options {
   std::vector<std::string> fields{};                   ///< selected fields, see shard_reader_options
   shard_limits limits{};                               ///< a sample that exceeds a limit is an error, and is not read
-  std::size_t bytes_per_read = std::size_t{1} << 20;   ///< a larger sample is read alone
+  std::size_t bytes_per_read = std::size_t{1} << 20;   ///< maximum for one block; a larger sample gets its own block
   std::size_t largest_gap_bytes = std::size_t{32} << 10;   ///< larger gaps between payloads are not read
   bool checksums = true;                                   ///< checks known checksums, and learns unknown ones
 };
@@ -48,7 +49,7 @@ struct indexed_reader_counters {
   std::uint64_t samples = 0, payload_bytes = 0;
   std::uint64_t reads = 0, read_bytes = 0;
   std::uint64_t checksums_checked = 0, checksums_learned = 0;
-  std::uint64_t with_entries = 0, entries_refused = 0;   ///< number of fields
+  std::uint64_t with_entries = 0, entries_refused = 0;   ///< fields with attached, fields with omitted entry points
 };
 
 /// Reads samples of one shard by their numbers.
@@ -111,7 +112,7 @@ class indexed_reader {
     std::uint32_t member;
     std::uint64_t offset_bytes;   // in the file
     std::size_t at, size;
-    std::uint32_t checksum = 0;   // 0 if the payload has an error or no known checksum
+    std::uint32_t checksum = 0;   // 0 if the checksum does not match or was not computed
   };
   struct block_sample {
     std::size_t position;   // index in the caller's list
@@ -124,10 +125,12 @@ class indexed_reader {
 
   void begin_block();
 
-  /// Adds a sample to the current block. If the sample does not fit, changes nothing and returns false.
+  /// Adds a sample to the current block. If the block cannot contain the sample, returns false and leaves the block
+  /// unchanged.
   bool add(std::size_t position, std::uint32_t number);
   void add_part(std::uint32_t number, const indexed_member& member);
-  /// Returns the offset of a payload in the block. The block contains small gaps.
+  /// Returns the offset of a payload in the block. If the gap before the payload is above a quarter of the previous
+  /// payload, the block omits the gap.
   std::size_t place_of(const indexed_member& member, const piece& in) const noexcept;
   void finish_block();
   void fill_block();
@@ -154,7 +157,8 @@ class indexed_reader {
     field.name_at = put(base, at, field.name);
   }
 
-  /// Reads a sample with shard_reader, because the sample has sparse members or another read failed.
+  /// Reads a sample with shard_reader, because add() refused it: it has a sparse member, exceeds a limit, or has a
+  /// field twice.
   void read_alone(std::size_t position, std::uint32_t number);
   struct part_of_shard {
     std::uint32_t number;   // number of the first sample of the part
@@ -184,7 +188,7 @@ class indexed_reader {
   std::vector<block_sample> planned_;
   std::vector<part> parts_;
   std::vector<piece> pieces_;
-  std::vector<std::byte> gap_;   // buffer for large gaps; empty if all gaps are stored in the block
+  std::vector<std::byte> gap_;   // buffer for omitted gaps; empty if the block omits no gaps
   std::vector<std::span<std::byte>> places_;
   std::vector<entries_place> with_entries_;
   std::size_t block_entries_ = 0;   // number of payloads with entries in the block

@@ -10,7 +10,7 @@
 // reads the rest later.
 //
 // Shards in a storage (io/file/storage.hpp): an index that is stored next to its shard is used. All other shards are
-// read completely. Before these reads, a notice reports the number of requests and bytes.
+// read completely. With heads_only, a notice reports the number of requests and bytes before these reads.
 //
 // Changed shards: if only the modification time of a shard has changed, its index is built again. The new index keeps
 // the known checksums. Therefore, if a sample was edited in place, reading this sample is an error.
@@ -149,8 +149,8 @@ class index_builder {
   void report_scan() const;
   /// Adds the index or the head of a shard to the result.
   void process(std::size_t shard, block_pool& pool);
-  /// Returns the size and time of a shard. If the shard cannot be read, adds the older index of the shard (if it
-  /// exists) and returns nothing.
+  /// Returns the size and time of a shard. If the shard cannot be read, calls add_older(). Returns nothing if
+  /// add_older() added an index, and otherwise throws io_error.
   std::optional<shard_identity> identify(std::size_t shard, const std::string& index_file);
   /// Adds the older index of a damaged shard, if this index exists and the options allow its use. Returns whether the
   /// index was added.
@@ -195,8 +195,8 @@ class index_builder {
   std::size_t threads_ = 1;
   unsigned threads_of_shard_ = 1;   // threads that build the entry points of a shard
   std::atomic<std::size_t> next_{0};
-  std::atomic<std::size_t> failed_from_{~std::size_t{0}};   // shards from this number on are not processed
-  std::mutex mutex_;                                        // guards all members below
+  std::atomic<std::size_t> failed_from_{~std::size_t{0}};   // no shard with a higher number is processed
+  std::mutex mutex_;                                        // guards the members below, except to_scan_ and is_done_
   shard_indexes result_;
   std::exception_ptr failure_;
   std::vector<std::optional<shard_identity>> to_scan_;   // shards of a storage that have no index

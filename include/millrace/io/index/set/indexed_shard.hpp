@@ -71,7 +71,7 @@ class indexed_shard {
     const state* const now = used_.load(std::memory_order_acquire);
     return now && now->index && now->index->known_checksums() > now->known_checksums;
   }
-  /// The first call returns the number of samples with the key of an earlier sample. Later calls return 0.
+  /// The first call after load() returns the number of samples with an earlier sample's key. Later calls return 0.
   std::uint64_t exchange_returning_keys() noexcept {
     state* const now = used_.load(std::memory_order_acquire);
     return !now || now->returning_keys.load(std::memory_order_relaxed) == 0 ? 0 : now->returning_keys.exchange(0);
@@ -121,7 +121,7 @@ class indexed_shard {
     std::uint64_t known_checksums = 0;   // number of checksums in the index file
     std::atomic<bool> ready{false};
     std::atomic<std::uint64_t> returning_keys{0};
-    std::mutex mutex{};   // guards the member `head`
+    std::mutex mutex{};   // guards indexed_shard::head
     bool damaged = false;
   };
 

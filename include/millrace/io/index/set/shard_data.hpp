@@ -18,9 +18,9 @@
 // (entry_files.hpp).
 //
 // Damage: a shard that is already damaged when the constructor runs is an error, unless damaged_shards_at_most allows
-// it. If an allowed shard has an index from before the damage, the set contains all samples of the shard. Reading an
-// unreadable sample is then an error. Otherwise the set contains only the samples before the damage. notices() reports
-// damaged shards.
+// it. If an allowed shard has an index from before the damage, the set contains all samples of the shard, and reading
+// an unreadable sample is an error. Without such an index, the set contains only the samples before the damage.
+// notices() reports damaged shards.
 // Errors: the errors of build_indexes(), shard_reader and indexed_reader; data_error for a shard that was replaced
 // after the constructor returned.
 // Threads: any number may call read() concurrently.
@@ -148,8 +148,8 @@ class shard_data {
   std::string_view name(std::size_t shard) const noexcept { return names_.view(shard); }
   /// Returns the shard, the key and the offset of a sample.
   error_location location_of(const located_sample& s) const;
-  /// Returns the size of all shards including headers. With a choice, returns the share of this size for the chosen
-  /// samples.
+  /// Returns the size of all shards including headers. With a choice, multiplies this size by the ratio of chosen
+  /// samples to all samples.
   std::uint64_t size_bytes() const noexcept;
   /// Returns a digest of names, sizes and members. The digest excludes folders, times and payloads.
   std::uint64_t fingerprint() const noexcept { return fingerprint_; }
@@ -211,14 +211,15 @@ class shard_data {
     owner_list<open_shard> ready{};   ///< files whose reads were announced to the storage
     std::vector<block_cache::reservation> reserved{};
     abandoned_shards abandoned{};   ///< shards that a storage could not read
-    /// Samples of one shard, in the order of their positions.
+    /// Samples of one shard, in the order of target::position.
     struct {
       std::vector<target> targets{};
       std::vector<std::uint32_t> numbers{};
       std::vector<record> records{};
     } one_shard{};
   };
-  /// Reads `targets`, which must be in ascending order. Several sets may read into the records of one request.
+  /// Reads `targets`, which must be in ascending order of target::sample. Several sets may read into the records of one
+  /// request.
   void read(read_request& request, std::span<target> targets);
 
   /// Prefetches the memory that read() needs first.
@@ -264,7 +265,8 @@ class shard_data {
   void read_by_blocks(read_request& request, std::span<const target> targets);
   /// Announces the reads of all shards to a storage at once, so that the storage can fetch them concurrently.
   void announce(read_request& request, std::span<const target> targets, bool in_blocks);
-  /// Opens shards of a storage. Concurrently loads the indexes that were not used before.
+  /// Concurrently opens the shards whose indexes are not loaded, and loads these indexes. Does nothing for a single
+  /// such shard.
   void open_together(read_request& request, std::span<const target> targets);
 
   /// Reads a complete block. Leaves the records of unreadable samples empty.

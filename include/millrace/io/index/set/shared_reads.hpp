@@ -96,7 +96,7 @@ class idle_files {
   }
 
  private:
-  // Returns the index of the first file that is not before the shard.
+  // Returns the index of the shard's file, or the index at which keep() would insert this file.
   std::size_t find(const void* set, std::size_t shard) const noexcept {
     std::size_t first = 0, end = by_shard_.size();
     while (first < end) {

@@ -44,7 +44,7 @@ class basic_header_window {
         .subspan(from, std::min(count_bytes, filled_ - from));
   }
 
-  /// Sets the size of the payload after the current header.
+  /// Adds the payload after the current header to the mean distance between headers.
   void payload_follows(std::uint64_t size_bytes) noexcept {
     const auto distance = static_cast<double>(size_bytes + 1024);
     distance_bytes_ += (std::min(distance, 1e9) - distance_bytes_) / 8;
@@ -67,7 +67,7 @@ class basic_header_window {
     else follow(small_ns_, read_ns);
   }
 
-  /// Moves the estimate in small steps, because another program that uses the CPU may cause an outlier.
+  /// Moves the estimate toward `measured` in small steps, because other programs on the CPU may cause outliers.
   static void follow(double& estimate, double measured) noexcept {
     estimate += (std::clamp(measured, estimate / 2, estimate * 2) - estimate) / 4;
   }

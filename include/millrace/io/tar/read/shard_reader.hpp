@@ -59,7 +59,7 @@ struct shard_reader_options {
 
 /// Counts of a shard's content. A member is counted when its header is read.
 struct shard_counters {
-  std::uint64_t samples = 0;            ///< complete samples, including lacking_samples
+  std::uint64_t samples = 0;            ///< samples, including lacking_samples and samples with an error
   std::uint64_t payload_bytes = 0;      ///< bytes read into records
   std::uint64_t unwanted_fields = 0;    ///< fields that are not in options.fields
   std::uint64_t metadata_members = 0;   ///< members of folders such as __metadata__
@@ -118,7 +118,7 @@ class shard_reader {
   std::string_view shard() const noexcept;
   /// Returns the counts so far.
   shard_counters counters() const noexcept;
-  /// Adds the counts of skipped members, unconverted names and a missing end marker to `counts`.
+  /// Adds all counters except samples, payload_bytes and unwanted_fields to `counts`.
   void report(event_counts& counts) const noexcept;
 
  private:
@@ -131,10 +131,10 @@ class shard_reader {
 
   /// Returns whether the open sample is complete despite the damage.
   bool ends_open_sample();
-  /// Records the current error. If the open sample is complete, returns it, otherwise throws the error.
+  /// Records the current error. If the open sample is complete, returns the sample; otherwise throws the error.
   std::optional<record> fail(error& e, bool sample_is_complete);
 
-  /// Throws data_error if the shard has no end marker, and a sidecar file contains a larger number of samples.
+  /// Called for a shard without an end marker. Throws data_error if a sidecar file states more samples than were read.
   void check_count() const;
   void begin_sample(std::string_view key);
   /// Ends the open sample. Returns nothing if the sample lacks a required field.
@@ -149,7 +149,7 @@ class shard_reader {
   record_builder builder_;
   detail::selected_fields selected_;
   required_fields having_;
-  std::uint64_t present_ = 0;   // bits of having_ that the open sample has
+  std::uint64_t present_ = 0;   // bit i is set if the open sample satisfies entry i of having_
   std::atomic<bool>* warned_missing_marker_;
   shard_limits limits_;
   std::uint64_t sample_bytes_ = 0;   // bytes of the open sample
@@ -162,7 +162,7 @@ class shard_reader {
   bool sample_open_ = false;
   bool bad_sample_ = false;      // the current error concerns only the open sample
   bool sample_failed_ = false;   // the last next() threw the error of one sample
-  bool skips_sample_ = false;    // the next members with this key belong to a sample that failed
+  bool skips_sample_ = false;    // whether to skip the next members that have the key of a failed sample
   bool ended_ = false;
   std::exception_ptr failure_;
 };

@@ -11,7 +11,7 @@
 // Errors:
 // - the errors of the source
 // - setup_error if libarchive cannot read the compression without an external program
-// - late_data_error if the stream is damaged or truncated
+// - late_data_error if a compressed stream is damaged or truncated
 // - data_error if the source is empty, if bytes other than zeros follow the compressed stream, or if the stream expands
 //   to more than 64 MiB and more than `max_expansion` times the size of the complete source
 //

@@ -6,10 +6,10 @@
 //
 // Formats: v7, ustar, GNU (long names, sparse, base-256 sizes), pax. Holes become zeros. Only zeros, at most 16 MiB,
 // may follow the end marker (two blocks of 512 zeros). Other data after the end marker is an error.
-// If all members are complete, a missing or incomplete end marker is not an error, and ended_without_marker() returns
-// true. If options.strict is set, a missing or incomplete end marker is an error. A truncation inside a member is
-// always an error. Flipped bits in a payload of a plain shard are not detected. The checksums of a compressed shard
-// detect flipped bits, but possibly not before the end of the shard.
+// If all members are complete, a missing or incomplete end marker is an error only with options.strict. Otherwise,
+// ended_without_marker() returns true. A truncation inside a member is always an error. Flipped bits in a payload of a
+// plain shard are not detected. The checksums of a compressed shard detect flipped bits, but possibly not before the
+// end of the shard.
 // Errors: data_error with the shard and the offset of the member's first header block. Offsets count uncompressed
 // bytes. late_data_error for a damaged compressed stream. Also the errors of the source. After an error, the reader is
 // unusable.
