@@ -1,6 +1,6 @@
 // A file of a remote storage. Reads wait for the network. Ranges that the reader announces are prefetched.
 //
-//   mr::detail::remote_file file(context, object, front);
+//   mr::detail::remote_file file(context, object);
 //   file.will_read({{{.offset_bytes = 0}}});                   // announces the complete file
 //   const std::size_t got = file.read_at(0, buffer);
 //
