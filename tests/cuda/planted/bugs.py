@@ -11,7 +11,7 @@ import typing
 
 from planting import Edit
 
-DEVICE, SESSION, CAPTURE = (f"cuda/contract/{name}_contract_test.cpp" for name in ("device", "session", "capture"))
+DEVICE, SESSION, CAPTURE = (f"cuda/contract/{name}_contract_test.cpp" for name in ("device", "session", "steps"))
 ORDERS = "unit/deliver/cuda_faults_test.cpp"
 DELIVERY = "unit/deliver/batch_output_test.cpp"
 METRICS, METRIC_KERNELS = "unit/train/metrics_cuda_test.cpp", "unit/train/metric_kernels_test.cpp"

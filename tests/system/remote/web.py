@@ -22,7 +22,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2]))
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 from bad_server import HEALABLE, bad_server
 from checks import Report
-from gate import error, gate
+from object_stores import error, gate
 from stores import REGION, Unavailable, built, free_port, missing_header, moto, rclone, running
 
 LIMIT_S = 900         # only guards against hangs

@@ -339,7 +339,7 @@ TEST_CASE("a run whose rows cannot be computed alone refuses a storage of rows, 
                        doctest::Contains("the feeder has another seed: got 8, expected 7"), mr::setup_error);
   const auto stream = [n = 0]() mutable { return n < 40 ? std::optional(n++) : std::nullopt; };
   CHECK_THROWS_WITH_AS(start(mr::from(stream) | prepare | to_batch),
-                       doctest::Contains("got an order without an index"), mr::setup_error);
+                       doctest::Contains("got a streamed order"), mr::setup_error);
 }
 
 TEST_CASE("the bytes of a row are checked against the shapes of its columns") {

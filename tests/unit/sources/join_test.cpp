@@ -319,7 +319,8 @@ TEST_CASE("join: errors name both sets") {
   REQUIRE(std::system(("gzip -c '" + (sets.folder / "c-00.tar") + "' > '" + packed + "'").c_str()) == 0);
   for (const mr::index use : {mr::index::automatic, mr::index::required})
     has(error_of(first_of(sets), mr::shards(packed, {.index = use}), {}),
-        {"join() needs an index of each set, but set 2 has none: the shard ", "packed.tar.gz is compressed", "Unpack"});
+        {"join() needs an index of each set, but set 2 has none: the shard ", "packed.tar.gz is compressed",
+         "Decompress"});
 }
 
 TEST_CASE("join: keys with equal hashes are compared") {

@@ -290,7 +290,7 @@ TEST_CASE("errors name the sample, follow all batches before them, and no run st
     CHECK(batches == 15);
   }
   s.buckets = {.boundaries = {32}, .tokens = 3200, .flush_every = 1'000'000};
-  CHECK_THROWS_WITH_AS(run(s, quiet(1)), doctest::Contains("more than the last boundary of bucket(), 32"),
+  CHECK_THROWS_WITH_AS(run(s, quiet(1)), doctest::Contains("but the last boundary of bucket() is 32"),
                        mr::data_error);
   for (const mr::bucket_options& o : std::vector<mr::bucket_options>{
            {.boundaries = {}, .tokens = 9}, {.boundaries = {0, 4}, .tokens = 9}, {.boundaries = {4, 4}, .tokens = 9},

@@ -311,7 +311,7 @@ TEST_CASE("hosts are expanded like lists of Slurm, and invalid options are refus
         std::vector<std::string>{"127.0.0.1"});
   CHECK(mr::detail::resolve_host(mr::detail::expand_hosts({"[::1]:1"})[0]) == std::vector<std::string>{"::1"});
   CHECK_THROWS_WITH_AS(mr::detail::resolve_host(mr::detail::expand_hosts({"missing.invalid:1"})[0]),
-                       doctest::Contains("the host missing.invalid:1 of feeders cannot be resolved"), mr::io_error);
+                       doctest::Contains("the host missing.invalid:1 of a feeder cannot be resolved"), mr::io_error);
   CHECK_THROWS_WITH_AS(mr::feeders({}), doctest::Contains("hosts is empty"), mr::setup_error);
   CHECK_THROWS_WITH_AS(mr::feeders({.hosts = {"a:1"}, .token = "a\r\nb"}), doctest::Contains("token is invalid"),
                        mr::setup_error);

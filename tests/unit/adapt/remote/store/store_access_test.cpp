@@ -335,7 +335,7 @@ TEST_CASE("a Google instance issues a token, and a new one before it expires") {
   for (const char* wrong : {"hush", "{}", R"({"access_token": "hush"})", R"({"access_token": "", "expires_in": 1})"}) {
     CAPTURE(wrong);
     answer.body = wrong;
-    CHECK(has(failure(world), "the instance's metadata returned no token"));
+    CHECK(has(failure(world), "the instance's metadata returned an answer without a valid access token"));
   }
   answer.headers.clear();   // of another cloud
   CHECK(has(failure(world), "keys for gs:// names are missing"));
