@@ -64,7 +64,7 @@ class row_requests final : public row_feed, private space_listener {
   void open(std::string order, std::string columns) override {
     if (order.empty())
       throw setup_error("session_options::rows needs an exact order: got a streamed order, "
-                        "expected a source such as plain tars, and one row for each sample",
+                        "expected plain tars or another source with an index, and one row for each sample",
                         "Omit session_options::rows, or use a source with an index");
     if (!rows_)
       throw setup_error("session_options::rows needs rows that can be computed alone: got mix_rows(), expected a flow "
