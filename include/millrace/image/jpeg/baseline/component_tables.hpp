@@ -29,11 +29,11 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 //   mr::detail::build_ac_skip_table(table, ac_words);               // or build_dc_skip_table(table, dc, ac_words)
 //   const mr::detail::skip_entry e = table[window >> 52];
 //   bits += e.bits;
-//   k += e.advance;                                                 // includes ends_block if the block ends
+//   k += e.advance;                                                 // e.advance includes ends_block if the block ends
 //
-// k is the number of the next coefficient. Bit 6 of the new k (beyond_block) is set if the symbols reach coefficient
-// 63, or if huffman_code must decode the next symbol. An entry consumes at most 22 bits: the 12 bits of its index, and
-// up to 10 more magnitude bits of its last symbol.
+// k is the number of the next coefficient. Bit 6 of the new k (beyond_block) is set in two cases: the symbols reach
+// coefficient 63, or huffman_code must decode the next symbol. An entry consumes at most 22 bits: the 12 bits of its
+// index, and up to 10 more magnitude bits of its last symbol.
 // Source: ITU-T T.81 F.2.2.
 
 struct skip_entry {
@@ -50,7 +50,8 @@ constexpr std::uint16_t packed_skip(unsigned bits, unsigned advance) noexcept {
 }
 
 /// Writes `count` entries. Each entry is the sum of `first` and one of `followers`. If the sum would advance too far,
-/// the entry is only `first`. `followers[i]` is the entry for the value i of the index bits after the first symbol.
+/// the entry is only `first`. The index bits that the first symbol does not use have the value i; `followers[i]` is the
+/// entry for this value.
 inline void append_followed(std::uint16_t* to, std::size_t count, std::uint16_t first,
                             const std::uint16_t* followers) noexcept {
   for (std::size_t i = 0; i < count; ++i) {
