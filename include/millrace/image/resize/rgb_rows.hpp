@@ -173,9 +173,10 @@ class basic_rgb_rows {
     return (left_ - static_cast<std::size_t>(planes_.left)) / (half_width_ ? 2 : 1);
   }
 
-  /// The chroma samples that a row's pixels use, including one neighbor at each end.
+  /// The chroma samples that a row's pixels use, and one neighbor at each end: `count` samples from `begin`. `before`
+  /// of them precede the sample of the first pixel.
   struct chroma_span {
-    std::size_t begin, before, count;   // before: number of samples before the sample of the first pixel
+    std::size_t begin, before, count;
   };
 
   chroma_span span_of(const guarded_plane& plane) const noexcept {
