@@ -1,14 +1,14 @@
-// A queue that returns entries in the order of their keys. An entry can be removed as soon as every later arrival is
-// certain to follow it.
+// A queue that returns entries in the order of their keys. An entry can be removed as soon as no later arrival can have
+// a lower key.
 //
 //   struct entry { std::uint64_t key = 0, index = 0; };
 //   mr::detail::sliding_jitter<entry> order;
 //   while (!order.is_certain() && order.arrived() < length) order.push({.key = key_of(order.arrived())});
 //   entry next = order.pop();                        // next.index is the number of earlier arrivals
 //
-// Entries arrive one by one. The unit of keys is 1/65536 of a sample, and entry i has a key of at least i * 65536.
-// Therefore the lowest key is final once it is at most 65536 times the number of arrived entries. If keys are equal,
-// the lower index is first.
+// Entries arrive one by one. A key is a position in fixed point with 16 fraction bits. Entry i has a key of at least i
+// * 65536. Therefore the lowest key is final once it is at most 65536 times the number of arrived entries. If keys are
+// equal, the lower index is first.
 // Cost: a heap of the waiting entries, O(log n) for each entry. Errors: std::bad_alloc. Threads: not thread-safe.
 #pragma once
 
