@@ -8,9 +8,9 @@
 // generator returns std::nullopt, the pass ends, and the next call begins the next pass. If a range has random access,
 // and its elements are integers or are stored in memory, the order is exact, as for shards() with an index. In each
 // pass, all ranks together deliver each element once. The world size may be any divisor of the global batch. A resumed
-// run reads no element again. The range must not change while a session runs. Other ranges are streamed: a run iterates
-// over them once per pass. A range is also streamed if the flow has expand, filter, pack, take, bucket, or a shuffle
-// that does not follow from() directly.
+// run reads no element again. The range must not change while a session runs. Ranges without random access, or whose
+// elements are not in memory, are streamed: a run iterates over them once per pass. A range is also streamed if the
+// flow has expand, filter, pack, take, bucket, or a shuffle that does not follow from() directly.
 // Errors: a millrace::error of the range, generator or source is rethrown unchanged. Any other exception becomes a
 // stage_error. A session throws setup_error for a random-access range without elements.
 // Threads: I/O threads read the source.
