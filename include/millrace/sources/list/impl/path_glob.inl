@@ -18,7 +18,7 @@
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 /// Removes the first component and the slash after it from a path. Returns the component.
-MILLRACE_RARE std::string_view take_component(std::string_view& path) noexcept {
+MILLRACE_RARE std::string_view take_path_component(std::string_view& path) noexcept {
   const std::size_t end = std::min(path.find('/'), path.size());
   const std::string_view first = path.substr(0, end);
   path.remove_prefix(std::min(end + 1, path.size()));
@@ -28,7 +28,7 @@ MILLRACE_RARE std::string_view take_component(std::string_view& path) noexcept {
 MILLRACE_RARE bool has_deep_glob(std::string_view pattern) noexcept {
   for (;;) {
     const bool is_last = pattern.find('/') == std::string_view::npos;
-    if (take_component(pattern) == "**") return true;
+    if (take_path_component(pattern) == "**") return true;
     if (is_last) return false;
   }
 }
@@ -41,7 +41,7 @@ MILLRACE_RARE std::string_view fixed_folder(std::string_view pattern) noexcept {
 MILLRACE_RARE bool path_matches(std::string_view pattern, std::string_view path) {
   for (;;) {
     const bool pattern_ends = pattern.find('/') == std::string_view::npos;
-    const std::string_view glob = take_component(pattern);
+    const std::string_view glob = take_path_component(pattern);
     if (glob == "**") {
       if (pattern_ends) pattern = "*";
       // "**/**" matches the same folders as "**".
@@ -50,11 +50,11 @@ MILLRACE_RARE bool path_matches(std::string_view pattern, std::string_view path)
       for (;;) {
         if (path_matches(pattern, path)) return true;
         if (path.starts_with('.') || path.find('/') == std::string_view::npos) return false;
-        take_component(path);
+        take_path_component(path);
       }
     }
     const bool path_ends = path.find('/') == std::string_view::npos;
-    const std::string component(take_component(path));
+    const std::string component(take_path_component(path));
     if (::fnmatch(std::string(glob).c_str(), component.c_str(), FNM_PERIOD | FNM_NOESCAPE) != 0) return false;
     if (pattern_ends || path_ends) return pattern_ends && path_ends;
   }
