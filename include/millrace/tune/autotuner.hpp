@@ -53,8 +53,8 @@ class tuning_rule {
   friend class detail::concurrency;
 
   /// Returns the maximum numbers of workers and I/O threads. The session creates this many. `requested` contains the
-  /// numbers that the user requested. If the memory budget is too small for these I/O threads, start() receives a lower
-  /// maximum.
+  /// numbers that the user requested. If the memory budget is too small for this many I/O threads, start() receives a
+  /// lower maximum.
   virtual detail::concurrency_counts max(const detail::concurrency_counts& requested) const = 0;
   /// Returns an autotuner for a session with these limits.
   virtual detail::owner<detail::autotuner> start(const detail::concurrency_limits& of_session) const = 0;

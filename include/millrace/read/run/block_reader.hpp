@@ -34,8 +34,9 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 template <class Data>
 concept read_one_by_one = requires { typename Data::access; };
 
-/// Sets the identity of a sample. Returns whether the sample has an item to deliver. A sample at position `positions`
-/// or later becomes a void row, which is not delivered (indexed_source.hpp).
+/// Sets the identity of a sample. Returns whether the sample has an item to deliver. `positions` is the number of
+/// positions. A sample with a position that is not below it becomes a void row, which is not delivered
+/// (indexed_source.hpp).
 template <class Item>
 bool set_identity(sample<Item>& s, const ordered_sample& planned, std::uint64_t id, std::uint64_t positions) {
   s.pass = planned.pass;
@@ -119,8 +120,8 @@ class block_reader {
   static constexpr std::size_t prefetched = 16;   // next() prefetches the record that is this number of records ahead
 
   void read();
-  /// Finds the next sample that cannot be read. A record can also be empty because an earlier sample could not be read.
-  /// Therefore this function reads the sample of each empty record again.
+  /// Finds the next sample that cannot be read. A record is empty if its sample, or an earlier sample, could not be
+  /// read. Therefore this function reads the sample of each empty record again.
   void find_failure();
 
   std::shared_ptr<Data> data_;

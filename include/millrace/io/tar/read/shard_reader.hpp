@@ -81,7 +81,7 @@ class tar_reader;
 /// Counts a shard without an end marker, and posts a notice about the first such shard of a run.
 void report_missing_end_marker(event_counts& counts, std::string_view shard) noexcept;
 
-/// The start of a reader inside a plain shard.
+/// The place in a plain shard at which a reader starts.
 struct shard_start {
   std::uint64_t offset_bytes = 0;
   std::uint64_t samples_before = 0;
