@@ -42,13 +42,12 @@
 // optimize these functions for size, which reduces a user's compile time by a tenth. g++ also assumes that branches to
 // `cold` functions are unlikely.
 #if defined __clang__ && !defined MILLRACE_COMPILED
-#define MILLRACE_RARE_CODE __attribute__((minsize))
+#define MILLRACE_RARE MILLRACE_INLINE __attribute__((minsize))
 #elif defined __OPTIMIZE__ && !defined MILLRACE_COMPILED
-#define MILLRACE_RARE_CODE __attribute__((cold))
+#define MILLRACE_RARE MILLRACE_INLINE __attribute__((cold))
 #else
-#define MILLRACE_RARE_CODE
+#define MILLRACE_RARE MILLRACE_INLINE
 #endif
-#define MILLRACE_RARE MILLRACE_INLINE MILLRACE_RARE_CODE   // MILLRACE_RARE_CODE marks lambdas
 // The macros that are tested below change the layout of strings and containers of the standard library. If the
 // namespace did not depend on these macros, files with different layouts would link, and the program would crash.
 #if defined _LIBCPP_VERSION
