@@ -291,9 +291,9 @@ class Server(http.server.ThreadingHTTPServer):
 
 
 @contextlib.contextmanager
-def bad_server(folder):
+def listening(folder, handler):
     """A server that listens until the end of the block."""
-    server = Server(("127.0.0.1", 0), Handler)
+    server = Server(("127.0.0.1", 0), handler)
     server.folder, server.lock, server.request_counts, server.requests = folder, threading.Lock(), {}, []
     server.ended, server.spans, server.delay_s = threading.Event(), [], 0
     server.url = f"http://127.0.0.1:{server.server_port}"
@@ -305,6 +305,11 @@ def bad_server(folder):
         server.ended.set()
         server.shutdown()
         server.server_close()
+
+
+def bad_server(folder):
+    """A server of the files of a folder, for a `with` statement."""
+    return listening(folder, Handler)
 
 
 class Front(Handler):
@@ -355,17 +360,7 @@ class Front(Handler):
 
 @contextlib.contextmanager
 def bad_front(folder, endpoint):
-    """A server that listens until the end of the block."""
-    server = Server(("127.0.0.1", 0), Front)
-    server.folder, server.lock, server.request_counts, server.requests = folder, threading.Lock(), {}, []
-    server.ended, server.spans, server.delay_s = threading.Event(), [], 0
-    server.mood, server.upstream = "any=0", urllib.parse.urlsplit(endpoint).netloc
-    server.url = f"http://127.0.0.1:{server.server_port}"
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True)
-    thread.start()
-    try:
+    """A server in front of an object store, until the end of the block."""
+    with listening(folder, Front) as server:
+        server.mood, server.upstream = "any=0", urllib.parse.urlsplit(endpoint).netloc
         yield server
-    finally:
-        server.ended.set()
-        server.shutdown()
-        server.server_close()

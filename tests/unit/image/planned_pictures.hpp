@@ -7,6 +7,9 @@
 #include "slow_pictures.hpp"
 
 #include <algorithm>
+#include <cstdint>
+#include <map>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -86,6 +89,27 @@ inline outcome outcome_of(std::span<const std::byte> file, const mr::jpeg_option
 inline outcome outcome_of(std::span<const std::byte> file, const mr::jpeg_options& options, const mr::rng& plan,
                           mr::scratch& s) {
   return outcome_of(file, options, plan, s, planner_for(options));
+}
+
+/// The images, rendered in one call.
+inline std::vector<mr::image> rendered_together(const std::vector<mr::picture>& all, mr::scratch& s) {
+  std::vector<const mr::picture*> items;
+  std::vector<mr::image> images;
+  std::vector<std::span<std::uint8_t>> rows;
+  for (const auto& p : all) {
+    items.push_back(&p);
+    images.emplace_back(p.shape());
+  }
+  for (auto& m : images) rows.push_back(m.span());
+  mr::picture::render_together(items, rows, s);
+  return images;
+}
+
+/// The number of each event.
+inline std::map<std::string, std::uint64_t> all_counts(const mr::event_counts& t) {
+  std::map<std::string, std::uint64_t> all;
+  for (const auto& c : t.counts()) all[c.what] = c.times;
+  return all;
 }
 
 }  // namespace slow

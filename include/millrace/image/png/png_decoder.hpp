@@ -51,7 +51,7 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 enum class png_layout : std::uint8_t {
   rgb,
   rgbx,   ///< four bytes; the last is undefined
-  rgba,   ///< alpha is kept; 255 if the file has no alpha
+  rgba,   ///< with alpha, which is 255 if the file has none
   samples
 };
 

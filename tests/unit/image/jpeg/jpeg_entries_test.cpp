@@ -10,7 +10,6 @@
 
 #include <doctest/doctest.h>
 
-#include <map>
 #include <string>
 
 namespace mr = millrace;
@@ -266,25 +265,6 @@ mr::record record_of(std::span<const std::byte> file, std::span<const std::byte>
   return build.finish();
 }
 
-std::map<std::string, std::uint64_t> counted(const mr::event_counts& t) {
-  std::map<std::string, std::uint64_t> all;
-  for (const auto& c : t.counts()) all[c.what] = c.times;
-  return all;
-}
-
-std::vector<mr::image> rendered(const std::vector<mr::picture>& all, mr::scratch& s) {
-  std::vector<const mr::picture*> items;
-  std::vector<mr::image> images;
-  std::vector<std::span<std::uint8_t>> rows;
-  for (const auto& p : all) {
-    items.push_back(&p);
-    images.emplace_back(p.shape());
-  }
-  for (auto& m : images) rows.push_back(m.span());
-  mr::picture::render_together(items, rows, s);
-  return images;
-}
-
 }  // namespace
 
 TEST_CASE("images of a record with entries are those of its bytes alone, several crops of it and small ones too") {
@@ -312,12 +292,12 @@ TEST_CASE("images of a record with entries are those of its bytes alone, several
                                                    : mr::any_picture(jpg, {.jpeg = options}), plan));
         without.push_back(slow::planned(mr::jpeg(mr::bytes::borrowed(jpg), options), plan));
       }
-    const auto got = rendered(with, s);
+    const auto got = slow::rendered_together(with, s);
     for (std::size_t k = 0; k < with.size(); ++k) CHECK(slow::same(got[k], without[k].pixels(plain)));
   }
-  CHECK(counted(counts)[by_entries] > rounds);
-  CHECK(counted(counts)[by_restarts] > 0);
-  CHECK(counted(counts)[refused] == 0);
+  CHECK(slow::all_counts(counts)[by_entries] > rounds);
+  CHECK(slow::all_counts(counts)[by_restarts] > 0);
+  CHECK(slow::all_counts(counts)[refused] == 0);
 }
 
 TEST_CASE("counts show whose entries were used, and whose were refused") {
@@ -333,7 +313,7 @@ TEST_CASE("counts show whose entries were used, and whose were refused") {
   mr::event_counts counts;
   s.count_into(counts);
   const auto expect = [&](std::uint64_t entries_used, std::uint64_t restarts, std::uint64_t entries_refused) {
-    auto totals = counted(counts);
+    auto totals = slow::all_counts(counts);
     CHECK(totals[by_entries] == entries_used);
     CHECK(totals[by_restarts] == restarts);
     CHECK(totals[refused] == entries_refused);
@@ -349,6 +329,6 @@ TEST_CASE("counts show whose entries were used, and whose were refused") {
   (void)mr::jpeg(good["jpg"], {.decoder = mr::picture_decoder::libjpeg}).crop(box).pixels(s);   // does not use them
   expect(1, 1, 1);
   const auto p = mr::jpeg(good["jpg"]).crop(box);
-  (void)rendered({p, p}, s);
+  (void)slow::rendered_together({p, p}, s);
   expect(3, 1, 1);
 }

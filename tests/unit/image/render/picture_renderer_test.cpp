@@ -13,7 +13,6 @@
 #include <array>
 #include <cstdint>
 #include <cstring>
-#include <map>
 #include <memory>
 #include <string>
 #include <utility>
@@ -103,25 +102,6 @@ namespace {
 
 constexpr const char* shared_count = "images rendered from the planes of another image";
 
-std::map<std::string, std::uint64_t> all_counts(const mr::event_counts& t) {
-  std::map<std::string, std::uint64_t> all;
-  for (const auto& c : t.counts()) all[c.what] = c.times;
-  return all;
-}
-
-std::vector<mr::image> rendered(const std::vector<mr::picture>& all, mr::scratch& s) {
-  std::vector<const mr::picture*> items;
-  std::vector<mr::image> images;
-  std::vector<std::span<std::uint8_t>> rows;
-  for (const auto& p : all) {
-    items.push_back(&p);
-    images.emplace_back(p.shape());
-  }
-  for (auto& m : images) rows.push_back(m.span());
-  mr::picture::render_together(items, rows, s);
-  return images;
-}
-
 /// Empty if the image can be rendered alone.
 std::string error_alone(const mr::picture& p, mr::image& pixels) {
   mr::scratch own;
@@ -188,13 +168,13 @@ TEST_CASE("several images of the same JPEG are the same as alone, damaged files 
     CAPTURE(i);
     if (fails) {
       ++groups_with_errors;
-      CHECK_THROWS_AS(static_cast<void>(rendered(all, s)), mr::data_error);
+      CHECK_THROWS_AS(static_cast<void>(slow::rendered_together(all, s)), mr::data_error);
     }
     of_damaged += fails && good.size() > 1;
-    const auto images = rendered(good, s);
+    const auto images = slow::rendered_together(good, s);
     for (std::size_t k = 0; k < good.size(); ++k) REQUIRE(slow::same(images[k], expected[k]));
   }
-  CHECK(all_counts(counts)[shared_count] > rounds);
+  CHECK(slow::all_counts(counts)[shared_count] > rounds);
   CHECK(groups_with_errors > rounds / 20);
   CHECK(of_damaged > rounds / 50);
 }
@@ -210,16 +190,16 @@ TEST_CASE("ten crops of one JPEG are decoded once, and counted as ten images") {
     crops.push_back(mr::jpeg(slow::view(file)).random_resized_crop(48, d, {.scale_min = 0.32}));
   for (int k = 0; k < 6; ++k)
     crops.push_back(mr::jpeg(slow::view(file)).random_resized_crop(24, d, {.scale_min = 0.05, .scale_max = 0.32}));
-  static_cast<void>(rendered(crops, s));
-  CHECK(all_counts(counts)[shared_count] == 7);
-  CHECK(all_counts(counts)[text_of(mr::detail::event_name::own_together)] == 8);
+  static_cast<void>(slow::rendered_together(crops, s));
+  CHECK(slow::all_counts(counts)[shared_count] == 7);
+  CHECK(slow::all_counts(counts)[text_of(mr::detail::event_name::own_together)] == 8);
   // The same bytes at another address are another file.
-  static_cast<void>(rendered({mr::jpeg(slow::view(file)), mr::jpeg(slow::view(copy))}, s));
-  CHECK(all_counts(counts)[shared_count] == 7);
+  static_cast<void>(slow::rendered_together({mr::jpeg(slow::view(file)), mr::jpeg(slow::view(copy))}, s));
+  CHECK(slow::all_counts(counts)[shared_count] == 7);
   // Images that are decoded smaller share with others of that size.
   const auto fast = mr::jpeg(slow::view(file), {.quality = mr::picture_quality::fast});
-  static_cast<void>(rendered({fast.resize(40, 40), fast, fast.resize(30, 40), fast.flip()}, s));
-  CHECK(all_counts(counts)[shared_count] == 9);
+  static_cast<void>(slow::rendered_together({fast.resize(40, 40), fast, fast.resize(30, 40), fast.flip()}, s));
+  CHECK(slow::all_counts(counts)[shared_count] == 9);
 }
 
 TEST_CASE("requests of one file are joined if that is less work, and the longest is first") {
