@@ -180,9 +180,16 @@ TEST_CASE("in the background: work runs without calls") {
 TEST_CASE("in the background: a slow kernel only delays its own stream") {
   fake_cuda::reset({.background_threads = 2});
   a_stream slow, quick;
-  std::atomic<bool> open{false};
-  ok(cudaLaunchHostFunc(slow, [](void* p) { while (!*static_cast<std::atomic<bool>*>(p)) std::this_thread::yield(); },
-                        &open));
+  struct kernel {
+    std::atomic<bool> started{false}, open{false};
+  } k;
+  fake_cuda::next_kernel(nullptr, 0);   // a slow host function would delay the host functions of all streams
+  ok(cudaLaunchHostFunc(slow, [](void* p) {
+    auto* mine = static_cast<kernel*>(p);
+    mine->started = true;
+    while (!mine->open) std::this_thread::yield();
+  }, &k));
+  while (!k.started) std::this_thread::yield();
   std::vector<int> log;
   note n{&log, 1}, after{&log, 2};
   ok(cudaLaunchHostFunc(slow, note::write, &after));
@@ -190,7 +197,7 @@ TEST_CASE("in the background: a slow kernel only delays its own stream") {
   ok(cudaStreamSynchronize(quick));
   CHECK(log == std::vector{1});
   CHECK(cudaStreamQuery(slow) == cudaErrorNotReady);
-  open = true;
+  k.open = true;
   ok(cudaStreamSynchronize(slow));
   CHECK(log == std::vector{1, 2});
 }
