@@ -40,14 +40,15 @@
 #endif
 // Marks a function that runs rarely: once per session, epoch or shard, or for errors. In header-only mode, compilers
 // optimize these functions for size, which reduces a user's compile time by a tenth. g++ also assumes that branches to
-// `cold` functions are unlikely.
+// `cold` functions are unlikely. MILLRACE_RARE_CODE marks rare lambdas, and rare functions that are always inline.
 #if defined __clang__ && !defined MILLRACE_COMPILED
-#define MILLRACE_RARE MILLRACE_INLINE __attribute__((minsize))
+#define MILLRACE_RARE_CODE __attribute__((minsize))
 #elif defined __OPTIMIZE__ && !defined MILLRACE_COMPILED
-#define MILLRACE_RARE MILLRACE_INLINE __attribute__((cold))
+#define MILLRACE_RARE_CODE __attribute__((cold))
 #else
-#define MILLRACE_RARE MILLRACE_INLINE
+#define MILLRACE_RARE_CODE
 #endif
+#define MILLRACE_RARE MILLRACE_INLINE MILLRACE_RARE_CODE
 // The macros that are tested below change the layout of strings and containers of the standard library. If the
 // namespace did not depend on these macros, files with different layouts would link, and the program would crash.
 #if defined _LIBCPP_VERSION

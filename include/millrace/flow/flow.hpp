@@ -37,7 +37,7 @@ struct flow : detail::refusals_of<Item, Stages...> {
 ///   template <class In> static constexpr diagnose::mistake mistake_on;   // none: the stage accepts items of type In
 ///   template <class In> using out = ...;                                 // the output type for items of type In
 template <class Item, class Source, class... Stages, follows<Item, !(detail::creates_items<Stages> || ...)> Stage>
-constexpr auto operator|(flow<Item, Source, Stages...> before, Stage stage) {
+MILLRACE_RARE constexpr auto operator|(flow<Item, Source, Stages...> before, Stage stage) {
   using next = flow<typename Stage::template out<Item>, Source, Stages..., Stage>;
   return next{{}, std::move(before.source), before.seed, append(std::move(before.stages), std::move(stage))};
 }

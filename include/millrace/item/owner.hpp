@@ -58,7 +58,7 @@ class owner {
 
 /// Creates an object and its owner.
 template <class T, class... Args>
-owner<T> make_owner(Args&&... args) {
+MILLRACE_RARE owner<T> make_owner(Args&&... args) {
   return owner<T>(new T(std::forward<Args>(args)...));
 }
 

@@ -118,7 +118,7 @@ class built_segments {
 
   /// Builds a segment and owns it.
   template <class Segment, class... Args>
-  Segment& emplace(Args&&... args) {
+  MILLRACE_RARE Segment& emplace(Args&&... args) {
     reserve_place();   // before `new`, so that the segment cannot leak
     auto* const segment = new Segment(std::forward<Args>(args)...);
     own(segment);

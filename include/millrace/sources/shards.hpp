@@ -172,7 +172,7 @@ class shards_source {
 /// Returns a flow of records. `names` is a pattern or a list, as for list_shards(). Throws setup_error if a shard is
 /// missing.
 template <detail::file_names Names = std::vector<std::string>>
-auto shards(const Names& names, const shards_options& options = {}) {
+MILLRACE_RARE auto shards(const Names& names, const shards_options& options = {}) {
   using source = detail::shards_source;
   detail::folder_rule rule = detail::shard_folder_rule;
   rule.unreadable_at_most = options.damaged_shards_at_most.value_or(0);

@@ -77,8 +77,8 @@ def macros(tree):
     """Only the macros of base/version.hpp remain defined; and headers do not test for installed libraries."""
     for path, number, line in numbered(tree.bare_headers):
         match = re.match(r"\s*#\s*define\s+(\w+)", line)
-        if match and not re.match(r"MILLRACE_(VERSION_\w+|ABI(_\w+)?|(ALWAYS_)?INLINE|RARE|BOTH_SIDES|FAST_MATH)$",
-                                  match[1]):
+        if match and not re.match(r"MILLRACE_(VERSION_\w+|ABI(_\w+)?|(ALWAYS_)?INLINE|RARE(_CODE)?|BOTH_SIDES|"
+                                  r"FAST_MATH)$", match[1]):
             rest = "\n".join(tree.bare_headers[path].splitlines()[number:])
             for_layers = match[1] in ("MILLRACE_KERNELS", "MILLRACE_WIDE_KERNELS")
             ends = r"include <millrace/simd/for_each_layer\.inc>" if for_layers else rf"undef\s+{match[1]}\b"

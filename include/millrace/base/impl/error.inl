@@ -57,7 +57,7 @@ MILLRACE_RARE void error::advise(std::string hint) {
 MILLRACE_RARE void error::compose() {
   std::string text = "millrace: " + message_;
   std::string details;
-  const auto detail = [&details](std::string_view name, const std::string& value) {
+  const auto detail = [&details](std::string_view name, const std::string& value) MILLRACE_RARE_CODE {
     details += details.empty() ? " (" : ", ";
     details += name;
     details += value;
@@ -100,7 +100,7 @@ MILLRACE_RARE std::exception_ptr as_lost_shard(const std::exception_ptr& failure
   try {
     std::rethrow_exception(failure);
   } catch (const error& e) {
-    return std::make_exception_ptr(lost_shard_error(e.message(), e.hint(), e.where()));
+    return detail::exception_of(lost_shard_error(e.message(), e.hint(), e.where()));
   } catch (...) {
     return failure;
   }
@@ -118,13 +118,13 @@ MILLRACE_RARE bool is_error_of_storage(const std::exception_ptr& failure) noexce
 
 MILLRACE_RARE std::string printable_text(std::string_view text) {
   std::string safe;
-  const auto escape = [&safe](std::string_view bytes) {
+  const auto escape = [&safe](std::string_view bytes) MILLRACE_RARE_CODE {
     for (const char c : bytes) {
       safe += "\\x";
       safe += hex(static_cast<unsigned char>(c), 2);
     }
   };
-  const auto add = [&](std::string_view good) {
+  const auto add = [&](std::string_view good) MILLRACE_RARE_CODE {
     for (std::size_t i = 0; i < good.size(); ++i) {
       const auto code = static_cast<unsigned char>(good[i]);
       const std::string_view three = good.substr(i, 3);
@@ -171,13 +171,13 @@ MILLRACE_RARE std::exception_ptr located_exception(const error_location& where) 
       e.locate(where);
       return original;
     } catch (const std::bad_alloc&) {
-      return std::make_exception_ptr(io_error("memory is exhausted: the system refused an allocation",
-                                              "Allow the process more memory, or lower session_options::memory_bytes",
-                                              where));
+      return detail::exception_of(io_error("memory is exhausted: the system refused an allocation",
+                                           "Allow the process more memory, or lower session_options::memory_bytes",
+                                           where));
     } catch (const std::exception& foreign) {
-      return std::make_exception_ptr(stage_error(foreign.what(), original, where));
+      return detail::exception_of(stage_error(foreign.what(), original, where));
     } catch (...) {
-      return std::make_exception_ptr(stage_error("an exception of unknown type", original, where));
+      return detail::exception_of(stage_error("an exception of unknown type", original, where));
     }
   } catch (...) {
     return original;   // memory ran out while composing the message

@@ -18,7 +18,7 @@ MILLRACE_RARE void append_json_string(std::string& out, std::string_view text) {
     clean_utf8(clean);
     text = clean;
   }
-  const auto escape = [&out](unsigned code) {
+  const auto escape = [&out](unsigned code) MILLRACE_RARE_CODE {
     out += "\\u";
     out += hex(code, 4);
   };

@@ -60,7 +60,7 @@ MILLRACE_RARE void position_reader::fail(const std::string& problem) const {
 
 MILLRACE_RARE std::string to_text(const position& p) {
   std::string text(detail::position_mark);
-  const auto add = [&](const detail::position_field& field, std::uint64_t value) {
+  const auto add = [&](const detail::position_field& field, std::uint64_t value) MILLRACE_RARE_CODE {
     text += ' ';
     text += field.name;
     text += '=';
@@ -142,7 +142,7 @@ MILLRACE_RARE void check_same(const position& from, const position& current) {
                           " lanes, expected version " + std::to_string(current.version),
                       "Resume with the release of Millrace that wrote the resume point, or start a new run");
   std::string differences;
-  const auto compare = [&](const char* setting, const std::string& then, const std::string& now) {
+  const auto compare = [&](const char* setting, const std::string& then, const std::string& now) MILLRACE_RARE_CODE {
     if (then == now) return;
     differences += differences.empty() ? "" : "; ";
     differences += std::string(setting) + " was " + then + " and is " + now;

@@ -92,7 +92,7 @@ MILLRACE_INLINE std::vector<bytes> record::fields(std::string_view patterns, ord
   return all;
 }
 
-MILLRACE_INLINE error_location record::where() const {
+MILLRACE_RARE error_location record::where() const {
   return {.stage = {}, .shard = std::string(shard()), .key = std::string(key()), .offset_bytes = offset_bytes()};
 }
 

@@ -92,7 +92,7 @@ MILLRACE_RARE std::string indexed_run<Data>::resumed() const {
 }
 
 template <class Data>
-MILLRACE_INLINE batch_origin indexed_run<Data>::account_for(ready_batch& b) {
+MILLRACE_RARE batch_origin indexed_run<Data>::account_for(ready_batch& b) {
   if (b.error) return {};
   account_.deliver(b);
   batch_origin origin{.first_step = first_step(), .next = after(b.batch)};

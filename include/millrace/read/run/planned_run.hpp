@@ -44,7 +44,7 @@ struct row_stride_options {
 /// Returns the stride, or 0 if rows are not mixed. The default stride is the stride of the resume point. In a new run,
 /// it is the number of ranks. Throws setup_error if the number of ranks does not divide the stride, or if no row has a
 /// partner.
-inline std::uint32_t row_stride(const row_stride_options& o) {
+inline MILLRACE_RARE_CODE std::uint32_t row_stride(const row_stride_options& o) {
   if (!o.requested) return 0;
   const bool resumed = *o.requested == 0 && o.of_resume_point > 0;
   const std::size_t stride = *o.requested > 0 ? *o.requested : resumed ? o.of_resume_point : o.mine.size;

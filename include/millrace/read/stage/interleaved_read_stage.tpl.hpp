@@ -143,7 +143,7 @@ MILLRACE_RARE void interleaved_read_stage<Source>::begin_pass() {
   const auto& order = options_.lanes.front().order;
   const std::uint64_t most = same_samples_each_pass<Source> && !order.shuffled ? max_equal_empty_passes
                                                                                : max_empty_passes;
-  if (++empty_passes_ == most) finish(std::make_exception_ptr(empty_share_error(most, order)));
+  if (++empty_passes_ == most) finish(exception_of(empty_share_error(most, order)));
 }
 
 template <class Source>

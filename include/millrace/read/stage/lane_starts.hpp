@@ -271,7 +271,7 @@ MILLRACE_RARE void counted_pass<Source>::count_rounds(std::uint64_t rounds) {
   std::atomic<std::size_t> next{0};
   std::mutex mutex;
   std::exception_ptr error;
-  const auto work = [&] {
+  const auto work = [&]() MILLRACE_RARE_CODE {
     for (std::size_t i; (i = next.fetch_add(1)) < unread.size();) try {
         lane& l = lanes_[unread[i]];
         while (needs_count(l, rounds)) count_shard(l);

@@ -39,6 +39,8 @@ struct open_shard {
   using item = typename Source::item;
   using reader = decltype(std::declval<const Source&>().open(std::size_t{}, std::uint64_t{}));
 
+  MILLRACE_RARE ~open_shard() = default;
+
   std::uint64_t epoch = 0;
   std::size_t ordinal = 0;    // index in the user's list
   std::uint64_t id_key = 0;   // key from which the identities of its samples are derived

@@ -241,19 +241,18 @@ MILLRACE_RARE void reorder_buffer<Source>::finish(std::exception_ptr error) {
 
 template <class Source>
 MILLRACE_RARE std::exception_ptr reorder_buffer<Source>::empty_error(std::uint64_t epoch) const {
-  return std::make_exception_ptr(
-      no_sample_error("the source has no sample: its " + std::to_string(plan_->settings().shards) +
-                          " shards were read to the end in epoch " + std::to_string(epoch),
-                      "Inspect the shards (examples/inspect), and check the names of their members"));
+  return exception_of(no_sample_error("the source has no sample: its " + std::to_string(plan_->settings().shards) +
+                                          " shards were read to the end in epoch " + std::to_string(epoch),
+                                      "Inspect the shards (examples/inspect), and check the names of their members"));
 }
 
 template <class Source>
 MILLRACE_RARE std::exception_ptr reorder_buffer<Source>::window_error() const {
-  return std::make_exception_ptr(
-      setup_error("the shuffle window exceeds its memory limit: got " + std::to_string(jitter_.held_bytes()) +
-                      " bytes in " + std::to_string(jitter_.size()) + " samples, expected at most " +
-                      std::to_string(options_.window_bytes) + " bytes",
-                  "Choose a smaller shuffle window, or a larger session_options::memory_bytes"));
+  return exception_of(setup_error("the shuffle window exceeds its memory limit: got " +
+                                      std::to_string(jitter_.held_bytes()) + " bytes in " +
+                                      std::to_string(jitter_.size()) + " samples, expected at most " +
+                                      std::to_string(options_.window_bytes) + " bytes",
+                                  "Choose a smaller shuffle window, or a larger session_options::memory_bytes"));
 }
 
 }}}   // namespace millrace::detail

@@ -218,7 +218,7 @@ MILLRACE_INLINE void line_reader::check_text(std::string_view text) {
     while (i + 1 < lines_.size() && lines_[i + 1].at <= good) ++i;
     const auto same = [i](const bad_line& bad) { return bad.index == i; };
     if (std::none_of(bad_.begin(), bad_.end(), same))
-      bad_.push_back({i, std::make_exception_ptr(not_utf8(lines_[i], text, good))});
+      bad_.push_back({i, detail::exception_of(not_utf8(lines_[i], text, good))});
     if (++i < lines_.size()) begin = lines_[i].at;
   }
   if (too_long_lines > 0 && bad_.size() > too_long_lines)
@@ -262,7 +262,7 @@ MILLRACE_INLINE std::string line_reader::last_line() const {
 }
 
 MILLRACE_INLINE void line_reader::fail_last(data_error why) {
-  bad_.push_back({lines_.size() - 1, std::make_exception_ptr(std::move(why))});
+  bad_.push_back({lines_.size() - 1, detail::exception_of(std::move(why))});
 }
 
 }}   // namespace millrace

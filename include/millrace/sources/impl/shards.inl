@@ -25,6 +25,7 @@ struct shards_source::indexes {
   std::mutex mutex{};                      // guards the rest
   std::shared_ptr<shard_data> data[2]{};   // [1] is for sessions with on_damage
   std::string why_streamed{};
+  MILLRACE_RARE ~indexes() = default;
 };
 
 MILLRACE_RARE shards_source::shards_source(const name_list& names, const shards_options& o)

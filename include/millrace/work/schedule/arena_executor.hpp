@@ -94,7 +94,7 @@ inline int first_process_with_workers() noexcept {
 
 /// Returns an executor that runs tasks on oneTBB's workers, in the executor's own arenas. In a forked child process,
 /// the executor starts its own threads, because oneTBB's threads exist only in the parent.
-inline owner<worker_executor> new_arena_executor(const arena_options& o) {
+inline MILLRACE_RARE_CODE owner<worker_executor> new_arena_executor(const arena_options& o) {
   if (first_process_with_workers() != getpid()) return make_owner<thread_executor>(o.workers);
   return make_owner<arena_executor>(o);
 }

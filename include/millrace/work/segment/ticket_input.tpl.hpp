@@ -207,15 +207,14 @@ MILLRACE_INLINE void ticket_input<T>::count_batch() {
 
 template <class T>
 MILLRACE_RARE std::exception_ptr ticket_input<T>::run_is_over_error() const {
-  return std::make_exception_ptr(
-      setup_error("the run is over: its resume point is the end of its last epoch",
-                  "Raise session_options::epochs, which includes the epochs before the resume point"));
+  return exception_of(setup_error("the run is over: its resume point is the end of its last epoch",
+                                  "Raise session_options::epochs, which includes the epochs before the resume point"));
 }
 
 template <class T>
 MILLRACE_INLINE std::exception_ptr ticket_input<T>::nothing_left_error(std::size_t rows,
                                                                        const stage_passages::pass& pass) const {
-  return std::make_exception_ptr(too_few_rows_error({.rows = rows, .batch = options_.group}, pass));
+  return exception_of(too_few_rows_error({.rows = rows, .batch = options_.group}, pass));
 }
 
 template <class T>

@@ -18,7 +18,7 @@ MILLRACE_RARE std::exception_ptr lost_shards::accept(std::exception_ptr why) {
       first_ += std::string("\n  ") + e.what();
     }
   }
-  if (count_ > at_most_) return std::make_exception_ptr(too_many(count_, at_most_, first_));
+  if (count_ > at_most_) return exception_of(too_many(count_, at_most_, first_));
   new_.push_back(std::move(why));
   return nullptr;
 }

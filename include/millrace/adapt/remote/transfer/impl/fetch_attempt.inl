@@ -120,10 +120,10 @@ MILLRACE_INLINE fetch_problem stalled_problem(const remote_options& o) {
 
 /// Returns an error with the name of the object, and the offset of the first missing byte.
 MILLRACE_INLINE std::exception_ptr fetch_error(const fetch_job& job, const std::string& text, const std::string& hint) {
-  return std::make_exception_ptr(io_error(text, hint,
-                                          {.stage = "remote",
-                                           .shard = without_secrets(job.fetch->object()->name),
-                                           .offset_bytes = job.missing().first_byte}));
+  return exception_of(io_error(text, hint,
+                               {.stage = "remote",
+                                .shard = without_secrets(job.fetch->object()->name),
+                                .offset_bytes = job.missing().first_byte}));
 }
 
 MILLRACE_INLINE std::exception_ptr given_up(const fetch_job& job) {

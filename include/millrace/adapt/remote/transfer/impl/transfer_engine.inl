@@ -227,7 +227,7 @@ MILLRACE_INLINE void transfer_engine::refused(const fetch_attempt& attempt) {
               "the server answered " + std::to_string(answer.status) + request_addresses::refusal_message(answer),
               false, requested_pause_ns(answer)});
   }
-  fail(job, std::make_exception_ptr(addresses_.failure(object.name, attempt.sent(), answer, next.attempted)));
+  fail(job, exception_of(addresses_.failure(object.name, attempt.sent(), answer, next.attempted)));
 }
 
 MILLRACE_INLINE void transfer_engine::follow(const fetch_attempt& attempt) {

@@ -84,7 +84,7 @@ class entries_build {
     } catch (const data_error&) {}
   }
 
-  std::uint64_t add_sample(std::uint32_t number, const record& sample, std::vector<std::byte>& piece) {
+  MILLRACE_RARE std::uint64_t add_sample(std::uint32_t number, const record& sample, std::vector<std::byte>& piece) {
     const indexed_sample expected = index_.sample(number);
     std::uint64_t bytes = 0;
     if (sample.empty() || sample.field_count() != expected.end_member - expected.first_member) {

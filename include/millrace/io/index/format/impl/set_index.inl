@@ -61,7 +61,7 @@ class set_index_parser {
   set_index_parser(std::string_view text, const std::string& path) : text_(text), path_(path) {}
 
   /// Checks the text, and returns the start of each line.
-  set_index::checked check() {
+  MILLRACE_RARE set_index::checked check() {
     if (text_.size() > set_index::max_bytes) fail("it has more than 256 MiB");
     if (!text_.starts_with(set_index_mark)) fail("it does not begin with the mark of a set index of this version");
     at_ = set_index_mark.size();
@@ -78,7 +78,7 @@ class set_index_parser {
     return result;
   }
 
-  set_index_shard shard() {
+  MILLRACE_RARE set_index_shard shard() {
     set_index_shard s;
     s.size_bytes = number(longest_shard_bytes);
     // Each sample uses at least a block of the archive.
@@ -95,7 +95,7 @@ class set_index_parser {
   }
 
  private:
-  void end(std::size_t shards) {
+  MILLRACE_RARE void end(std::size_t shards) {
     const std::size_t body = at_;
     if (word() != "end") fail("it is truncated");
     if (number(~std::uint64_t{0}) != shards) fail("its number of shards is wrong");
@@ -104,7 +104,7 @@ class set_index_parser {
   }
 
   /// Returns the text before the next separator. Moves to the position after the separator.
-  std::string_view word(char separator = ' ') {
+  MILLRACE_RARE std::string_view word(char separator = ' ') {
     std::size_t end = at_;
     while (end < text_.size() && text_[end] != ' ' && text_[end] != '\n') ++end;
     if (end == text_.size() || text_[end] != separator || end == at_) fail("a line is not complete");
@@ -113,7 +113,7 @@ class set_index_parser {
     return text;
   }
 
-  std::uint64_t number(std::uint64_t limit) {
+  MILLRACE_RARE std::uint64_t number(std::uint64_t limit) {
     const std::string_view text = word();
     const std::optional<std::uint64_t> value = decimal_number(text);
     if (!value || (text.size() > 1 && text[0] == '0')) fail("it lacks a number");
@@ -121,7 +121,7 @@ class set_index_parser {
     return *value;
   }
 
-  std::uint64_t digits(std::string_view text) {
+  MILLRACE_RARE std::uint64_t digits(std::string_view text) {
     std::uint64_t value = 0;
     if (text.size() != 16) fail("it lacks a digest");
     for (const char c : text) {

@@ -384,7 +384,7 @@ MILLRACE_INLINE indexed_reader::check_result indexed_reader::check(std::uint32_t
           "', expected 0x" + hex(expected, 8) + ", which it had when it was first read",
       "Copy or download the shard again, or remove its index if the new bytes are correct",
       where(index_->sample(number).key, m.in_one_piece ? m.offset_bytes : index_->sample(number).offset_bytes));
-  return {checksum, std::make_exception_ptr(changed)};
+  return {checksum, exception_of(changed)};
 }
 
 MILLRACE_INLINE void indexed_reader::record_failure(std::size_t position, std::exception_ptr error) {

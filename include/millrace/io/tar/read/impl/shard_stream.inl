@@ -211,8 +211,8 @@ MILLRACE_INLINE std::span<const std::byte> shard_stream::inflate() {
     size += step.size;
     if (cut || step.outcome == gzip_step::member_end) sound = size;
     if (step.outcome == gzip_step::member_end) end_gzip_member();
-    else if (cut) gzip_failure_ = std::make_exception_ptr(cut_short(end_bytes_ + size));
-    else if (step.outcome == gzip_step::damaged) gzip_failure_ = std::make_exception_ptr(damage(gzip_->reason()));
+    else if (cut) gzip_failure_ = exception_of(cut_short(end_bytes_ + size));
+    else if (step.outcome == gzip_step::damaged) gzip_failure_ = exception_of(damage(gzip_->reason()));
   }
   if (gzip_failure_ && sound == 0) std::rethrow_exception(gzip_failure_);
   if (size == 0) check_tail(gzip_end_bytes_);
