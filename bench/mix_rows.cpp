@@ -42,7 +42,7 @@ double microseconds_a_pair(const mr::row_mix& how, int repeats) {
   for (auto* const row : {&first, &second})
     for (T& v : *row) {
       if constexpr (std::is_same_v<T, std::uint8_t>) v = static_cast<T>(random.below(256));
-      else v = mr::detail::to_element<T>(static_cast<float>(random.uniform(-2, 2)));
+      else v = mr::detail::half_element<T>(static_cast<float>(random.uniform(-2, 2)));
     }
   const mr::detail::row_grid grid{.height = side, .width = side, .channels = 3};
   const double before = bench::seconds_of(CLOCK_THREAD_CPUTIME_ID);

@@ -4,8 +4,8 @@
 // with loops over its threads, in an order that produces the same bits as the GPU's code. Under
 // `kernels_run_in_threads`, each thread of a block is a thread of the host instead.
 //
-// run_in_threads() has one thread of the host for each thread of a block. block_team then executes the same code as on
-// a GPU: barriers, exchanges between the lanes of a warp, shared memory.
+// run_in_threads() has one thread of the host for each thread of a block. kernel_block_team then executes the same code
+// as on a GPU: barriers, exchanges between the lanes of a warp, shared memory.
 //
 //   run_in_threads(body, 4);                             // 4 blocks, two at a time
 //   run_in_threads(body, 4, warp_order::descending);     // one at a time; warp 0 is the last to reach each barrier
@@ -144,7 +144,7 @@ class block_of_threads {
   alignas(16) unsigned char shared_[48 << 10];   // the limit of CUDA
 };
 
-/// The operations that block_team needs (gpu_thread), for a thread of the host.
+/// The operations that kernel_block_team needs (gpu_thread), for a thread of the host.
 class host_thread {
  public:
   host_thread(block_of_threads& block, unsigned index) noexcept : block_(&block), index_(index) {}
@@ -181,7 +181,7 @@ void run_in_threads(const Body& body, unsigned blocks, warp_order order = warp_o
         threads.emplace_back([&, b, t, &state = *states.back()] {
           try {
             state.begin(t);
-            body(millrace::detail::block_team<Body::threads, host_thread>(b, blocks, {state, t}));
+            body(millrace::detail::kernel_block_team<Body::threads, host_thread>(b, blocks, {state, t}));
           } catch (...) {
             const std::lock_guard lock(mutex);
             if (!failure) failure = std::current_exception();
@@ -208,7 +208,7 @@ class kernels_run_in_threads {
   }
 };
 
-/// Has the functions of block_team for a complete block.
+/// Has the functions of kernel_block_team for a complete block.
 template <unsigned Threads>
 class block_of_loops {
  public:

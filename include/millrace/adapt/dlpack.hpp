@@ -103,7 +103,7 @@ inline std::string describe_dlpack(const dlpack_view& t) {
 }
 
 /// Returns whether the elements are contiguous in row-major order. Returns true if the tensor is empty.
-inline bool is_row_major(const dlpack_view& t) noexcept {
+inline bool is_dlpack_row_major(const dlpack_view& t) noexcept {
   std::int64_t stride = 1;
   bool same = true;
   for (int d = t.ndim; d-- > 0;) {
@@ -132,7 +132,7 @@ class dlpack_array {
     const bool on_host = kind == detail::dlpack_cpu || kind == detail::dlpack_cuda_host;
     const bool on_gpu = kind == detail::dlpack_cuda || kind == detail::dlpack_cuda_managed;
     const bool same_type = t.dtype.code == expected.code && t.dtype.bits == expected.bits && t.dtype.lanes == 1;
-    if ((!on_host && !on_gpu) || !same_type || t.ndim != static_cast<int>(N) || !detail::is_row_major(t))
+    if ((!on_host && !on_gpu) || !same_type || t.ndim != static_cast<int>(N) || !detail::is_dlpack_row_major(t))
       throw setup_error("a DLPack tensor has the wrong type or layout: got " + detail::describe_dlpack(t) +
                             ", expected " + std::to_string(N) + " dimensions of " +
                             std::string(detail::dtype_name<T>()) + " (type code " + std::to_string(expected.code) +

@@ -73,7 +73,7 @@ class stop_signals {
 };
 
 /// Returns the session options with which a feeder computes rows: all epochs, and the trainer's number of ranks.
-inline session_options run_of_feeder(session_options o) {
+inline session_options described_feeder_run(session_options o) {
   o.world = world{.size = o.world ? o.world->size : 1};
   o.first_epoch = 0;
   o.epochs = o.epoch_batches == endless ? 1 : endless;
@@ -101,14 +101,14 @@ inline void serve_rows(row_maker& rows, const feed_rows_options& options, std::s
 template <detail::flow_like Flow>
   requires detail::is_delivered<Flow>
 void feed_rows(Flow flow, const feed_rows_options& options = {}) {
-  if constexpr (detail::makes_rows_alone<Flow>()) {
-    const session_options run = detail::run_of_feeder(options.session);
+  if constexpr (detail::can_feed_rows<Flow>()) {
+    const session_options run = detail::described_feeder_run(options.session);
     detail::notice_outlet notices(run.notice);
     const std::size_t workers = std::max(1U, run.threads.value_or(usable_cores()));
     detail::flow_row_maker<Flow> rows(std::move(flow), run, workers, notices);
     detail::serve_rows(rows, options, workers, notices);
   } else {
-    detail::throw_not_alone("a flow of another kind");
+    detail::throw_cannot_feed_rows("a flow of another kind");
   }
 }
 

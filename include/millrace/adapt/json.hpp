@@ -66,22 +66,22 @@ struct no_json_options {};
 /// Describes the conversion of a JSON value to a T. `rank` is the nesting depth of arrays in the value, 0 without
 /// arrays.
 template <class T>
-struct json_kind;
+struct simdjson_kind;
 template <>
-struct json_kind<std::string> {
+struct simdjson_kind<std::string> {
   using element = std::string;
   using options = no_json_options;
   static constexpr std::size_t rank = 0;
 };
 template <tensor_element T>
-struct json_kind<T> {
+struct simdjson_kind<T> {
   using element = T;
   using options = no_json_options;
   static constexpr std::size_t rank = 0;
 };
 template <tensor_element T>
   requires(!std::same_as<T, bool>)
-struct json_kind<std::vector<T>> {
+struct simdjson_kind<std::vector<T>> {
   using element = T;
   using options = json_tensor_options<1>;
   static constexpr std::size_t rank = 1;
@@ -90,7 +90,7 @@ struct json_kind<std::vector<T>> {
 };
 template <class T, std::size_t N>
   requires(!std::same_as<T, bool>)
-struct json_kind<tensor<T, N>> {
+struct simdjson_kind<tensor<T, N>> {
   using element = T;
   using options = json_tensor_options<N>;
   static constexpr std::size_t rank = N;
@@ -101,7 +101,7 @@ struct json_kind<tensor<T, N>> {
 };
 template <class T, std::size_t N>
   requires(!std::same_as<T, bool>)
-struct json_kind<ragged<T, N>> {
+struct simdjson_kind<ragged<T, N>> {
   using element = T;
   using options = std::conditional_t<N == 1, ragged_options<T>, json_ragged_options<T, N>>;
   static constexpr std::size_t rank = N;
@@ -116,11 +116,11 @@ struct json_kind<ragged<T, N>> {
   }
 };
 template <class T>
-concept json_type = requires { json_kind<T>::rank; };
+concept json_type = requires { simdjson_kind<T>::rank; };
 
 /// Returns a description of the values that json_field<T> accepts, for messages.
 template <class T>
-std::string json_expectation() {
+std::string simdjson_expectation() {
   if constexpr (std::is_same_v<T, std::string>) return "a string";
   else if constexpr (std::is_same_v<T, bool>) return "true or false";
   else if constexpr (std::is_integral_v<T>)
@@ -131,24 +131,24 @@ std::string json_expectation() {
 
 /// A word that Python's json.dumps() writes for a number, such as NaN. The word is not JSON. If simdjson rejects a
 /// document, each such word is replaced by a special string, and the document is parsed again.
-struct json_constant {
+struct simdjson_constant {
   std::string_view word;
   double value;
 };
-inline constexpr json_constant json_constants[] = {{"NaN", std::numeric_limits<double>::quiet_NaN()},
-                                                   {"-Infinity", -std::numeric_limits<double>::infinity()},
-                                                   {"Infinity", std::numeric_limits<double>::infinity()}};
+inline constexpr simdjson_constant json_constants[] = {{"NaN", std::numeric_limits<double>::quiet_NaN()},
+                                                       {"-Infinity", -std::numeric_limits<double>::infinity()},
+                                                       {"Infinity", std::numeric_limits<double>::infinity()}};
 
 /// Returns the constant that a string represents, or null for an ordinary string.
-inline const json_constant* json_constant_of(std::string_view text) noexcept {
+inline const simdjson_constant* simdjson_constant_of(std::string_view text) noexcept {
   if (!text.starts_with('\0')) return nullptr;
-  for (const json_constant& c : json_constants)
+  for (const simdjson_constant& c : json_constants)
     if (text.substr(1) == c.word) return &c;
   return nullptr;
 }
 
 /// Returns the document with its constants converted to strings, or "" if the document has no constants.
-inline std::string with_constants_as_strings(std::string_view document) {
+inline std::string with_json_constants_as_strings(std::string_view document) {
   std::string out;
   bool in_string = false, has_some = false;
   for (std::size_t at = 0; at < document.size(); ++at) {
@@ -160,8 +160,8 @@ inline std::string with_constants_as_strings(std::string_view document) {
       continue;
     }
     in_string = c == '"';
-    const json_constant* constant = nullptr;
-    for (const json_constant& one : json_constants)
+    const simdjson_constant* constant = nullptr;
+    for (const simdjson_constant& one : json_constants)
       if (!constant && document.substr(at).starts_with(one.word)) constant = &one;
     if (constant) {   // a word before a colon is a member name without quotes, which is an error
       const std::size_t next = document.find_first_not_of(" \t\r\n", at + constant->word.size());
@@ -183,7 +183,7 @@ template <class T>
 bool read_json(const simdjson::dom::element& from, T& to) {
   if constexpr (std::is_same_v<T, std::string>) {
     std::string_view text;
-    if (from.get(text) || json_constant_of(text)) return false;
+    if (from.get(text) || simdjson_constant_of(text)) return false;
     to = text;
   } else if constexpr (std::is_same_v<T, bool>) {
     return !from.get(to);
@@ -196,8 +196,8 @@ bool read_json(const simdjson::dom::element& from, T& to) {
     double number = 0;
     std::string_view text;
     if (!from.get(text)) {
-      const json_constant* const constant = json_constant_of(text);
-      if (constant) to = to_element<T>(static_cast<float>(constant->value));
+      const simdjson_constant* const constant = simdjson_constant_of(text);
+      if (constant) to = half_element<T>(static_cast<float>(constant->value));
       return constant != nullptr;
     }
     if (from.get(number)) return false;
@@ -205,7 +205,7 @@ bool read_json(const simdjson::dom::element& from, T& to) {
       to = number;
     } else {
       if (std::abs(number) > static_cast<double>(std::numeric_limits<float>::max())) return false;
-      to = to_element<T>(static_cast<float>(number));
+      to = half_element<T>(static_cast<float>(number));
       return is_finite(to_float(to));
     }
   }
@@ -224,7 +224,7 @@ class json_document {
     text_.append(simdjson::SIMDJSON_PADDING, ' ');   // the parser reads beyond the end of the document
     auto problem = parser_.parse(text_.data(), document.size(), false).get(root_);
     if (problem != simdjson::SUCCESS)
-      if (std::string other = with_constants_as_strings(document); !other.empty()) {
+      if (std::string other = with_json_constants_as_strings(document); !other.empty()) {
         const std::size_t bytes = other.size();
         other.append(simdjson::SIMDJSON_PADDING, ' ');
         problem = parser_.parse(other.data(), bytes, false).get(root_);
@@ -250,7 +250,7 @@ class json_field {
   static_assert(detail::json_type<T>,
                 "millrace: json_field<T> supports std::string, a number, bool, or a std::vector, tensor or ragged of "
                 "numbers");
-  using kind = detail::json_kind<T>;
+  using kind = detail::simdjson_kind<T>;
   using element = typename kind::element;
 
  public:
@@ -282,7 +282,7 @@ class json_field {
       fail("has no field '" + printable(name_) + "'", "Name a field that every document has", from);
     if constexpr (kind::rank == 0) {
       T value{};
-      if (!detail::read_json(node, value)) fail_value(node, "", detail::json_expectation<T>(), from);
+      if (!detail::read_json(node, value)) fail_value(node, "", detail::simdjson_expectation<T>(), from);
       return value;
     } else {
       array_builder array{.shape = kind::expected(options_)};
@@ -320,7 +320,7 @@ class json_field {
       }
       element read{};
       if (!detail::read_json(value, read))
-        fail_value(value, to.where(kind::rank), detail::json_expectation<element>(), field);
+        fail_value(value, to.where(kind::rank), detail::simdjson_expectation<element>(), field);
       to.elements.push_back(std::move(read));
     }
     if (to.is_fixed[dimension] && to.shape[dimension] != count)
@@ -334,7 +334,7 @@ class json_field {
                                const bytes& from) const {
     std::string text = simdjson::minify(got);
     if (std::string_view word; !got.get(word))
-      if (const auto* const constant = detail::json_constant_of(word)) text = constant->word;
+      if (const auto* const constant = detail::simdjson_constant_of(word)) text = constant->word;
     if (text.size() > 40) text = text.substr(0, 37) + "...";
     fail_value(printable(text), at, expected, from);
   }

@@ -32,7 +32,7 @@ namespace detail {
 
 /// Copies an image. If the image has three channels, reverses their order. Both images must have the same size and
 /// type.
-inline void copy_reversed(const cv::Mat& from, cv::Mat to) {
+inline void copy_opencv_reversed(const cv::Mat& from, cv::Mat to) {
   if (from.channels() == 1) return from.copyTo(to);
   constexpr std::array<int, 6> pairs = {0, 2, 1, 1, 2, 0};
   cv::mixChannels(&from, 1, &to, 1, pairs.data(), 3);
@@ -67,7 +67,7 @@ class mat_pixels {
   }
   /// Writes the pixels into a row of the batch, in the order R, G, B.
   void render(std::span<std::uint8_t> row) const {
-    detail::copy_reversed(picture_, cv::Mat(picture_.rows, picture_.cols, picture_.type(), row.data()));
+    detail::copy_opencv_reversed(picture_, cv::Mat(picture_.rows, picture_.cols, picture_.type(), row.data()));
   }
 
  private:
@@ -86,7 +86,7 @@ cv::Mat to_mat(const tensor_view<T, 3>& picture) {
                       "Pass [height, width, 3 or 1]");
   const int type = channels == 3 ? CV_8UC3 : CV_8UC1;
   cv::Mat copy(static_cast<int>(height), static_cast<int>(width), type);
-  detail::copy_reversed(cv::Mat(copy.rows, copy.cols, type, const_cast<std::uint8_t*>(pixels.data())), copy);
+  detail::copy_opencv_reversed(cv::Mat(copy.rows, copy.cols, type, const_cast<std::uint8_t*>(pixels.data())), copy);
   return copy;
 }
 

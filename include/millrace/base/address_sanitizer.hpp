@@ -2,7 +2,7 @@
 // do nothing.
 //
 //   mr::detail::forbid_access(slot, bytes);     // from now on, each access is reported
-//   mr::detail::allow_access(slot, bytes);      // call it before the memory is used again or freed
+//   mr::detail::allow_address_access(slot, bytes);      // call it before the memory is used again or freed
 //
 // Errors: none. Threads: the caller synchronizes access to the memory.
 #pragma once
@@ -29,7 +29,7 @@ inline void forbid_access([[maybe_unused]] const void* data, [[maybe_unused]] st
 }
 
 /// Permits access to the bytes again.
-inline void allow_access([[maybe_unused]] const void* data, [[maybe_unused]] std::size_t bytes) noexcept {
+inline void allow_address_access([[maybe_unused]] const void* data, [[maybe_unused]] std::size_t bytes) noexcept {
 #ifdef ASAN_UNPOISON_MEMORY_REGION
   ASAN_UNPOISON_MEMORY_REGION(data, bytes);
 #endif

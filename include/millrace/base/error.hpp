@@ -171,8 +171,8 @@ bool is_error_of_storage(const std::exception_ptr& failure) noexcept;
 std::string printable_text(std::string_view text);
 
 /// Returns `failure`. If `failure` is a late_data_error whose suspect samples are not set, this function sets them.
-std::exception_ptr with_suspects(std::exception_ptr failure, late_data_error::suspect_samples samples,
-                                 std::uint64_t first = error_location::unknown, bool exact = true);
+std::exception_ptr late_error_with_suspects(std::exception_ptr failure, late_data_error::suspect_samples samples,
+                                            std::uint64_t first = error_location::unknown, bool exact = true);
 
 }   // namespace detail
 

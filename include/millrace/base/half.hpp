@@ -2,7 +2,7 @@
 //
 //   mr::f16 h = mr::detail::to_f16(0.1F);
 //   float f = mr::detail::to_float(h);                    // exact
-//   auto x = mr::detail::to_element<mr::bf16>(0.1F);      // or float, or f16
+//   auto x = mr::detail::half_element<mr::bf16>(0.1F);      // or float, or f16
 //
 // Rounds to nearest, ties to even. Values that round beyond the largest finite number become infinite. Do not pass NaN
 // to to_f16 or to_bf16. One result may differ between the host and kernels: the bits of to_float() of a NaN. Errors:
@@ -111,7 +111,7 @@ MILLRACE_BOTH_SIDES constexpr float to_float(f16 value) noexcept {
 }
 
 template <class T>
-MILLRACE_BOTH_SIDES T to_element(float value) noexcept {
+MILLRACE_BOTH_SIDES T half_element(float value) noexcept {
   if constexpr (std::is_same_v<T, f16>) return to_f16(value);
   else if constexpr (std::is_same_v<T, bf16>) return to_bf16(value);
   else return value;

@@ -62,7 +62,7 @@ inline constexpr launcher launchers[] = {
 };
 
 /// Parses the value of a variable. If the text is not a decimal number below 2^20, returns -1.
-constexpr int launcher_number(const char* text) noexcept {
+constexpr int launcher_variable_number(const char* text) noexcept {
   int number = text && *text != '\0' ? 0 : -1;
   for (; number >= 0 && *text != '\0'; ++text)
     number = *text >= '0' && *text <= '9' && number < 1 << 20 ? number * 10 + (*text - '0') : -1;
@@ -74,7 +74,7 @@ constexpr int launcher_number(const char* text) noexcept {
 /// Returns the rank of this process among the processes on this machine, or 0 if no launcher has set the rank.
 inline int local_rank() noexcept {
   for (const detail::launcher& l : detail::launchers)
-    if (const int rank = detail::launcher_number(std::getenv(l.local_rank)); rank >= 0) return rank;
+    if (const int rank = detail::launcher_variable_number(std::getenv(l.local_rank)); rank >= 0) return rank;
   return 0;
 }
 
@@ -125,7 +125,7 @@ struct machine_view {
 };
 
 /// The part of a machine that one of several processes uses.
-struct machine_share {
+struct machine_part_of_rank {
   unsigned cores = 1;
   std::size_t memory_bytes = 0;
 };
@@ -134,10 +134,10 @@ struct machine_share {
 /// parent. An affinity mask is not shared if it is smaller than the parent's mask. Any other mask is shared in three
 /// cases: the mask contains all cores, the parent started all processes, or all masks together have more cores than the
 /// machine.
-machine_share divided(const machine_view& view, std::size_t processes) noexcept;
+machine_part_of_rank divided(const machine_view& view, std::size_t processes) noexcept;
 
 /// Returns the share of this process if `processes` processes run on this machine.
-machine_share share_of_machine(std::size_t processes);
+machine_part_of_rank share_of_machine(std::size_t processes);
 
 }   // namespace detail
 

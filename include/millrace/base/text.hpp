@@ -30,7 +30,7 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 /// Sorts `names` from index `first` on. All lists of names share this function, because std::sort of strings is 7 KB of
 /// code.
-void sort_names(std::vector<std::string>& names, std::size_t first = 0);
+void sort_texts(std::vector<std::string>& names, std::size_t first = 0);
 
 /// Returns the length of the UTF-8 sequence in `word`: 2 to 4 bytes. Returns 0 for a malformed sequence and for a
 /// single ASCII byte. The first byte of the sequence is the lowest byte of `word`.

@@ -7,13 +7,13 @@
 // This header requires cudart, and a build with CUDA, which defines MILLRACE_CUDA. The header does not require nvcc.
 // Copies run in a non-blocking stream. Events order the copies relative to the work in the user's stream. By default,
 // `stream` is CUDA's legacy default stream. Memory, stream and events are created when the session starts. Host slots
-// are pinned (see spare_slots). If pinned memory cannot be allocated, the slots are pageable: copies are slower, and
-// next() may wait for a training step. In that case each session sends one notice, and the name of its device states
-// that the slots are pageable. On a machine with several NUMA nodes, host slots are allocated on the node of the GPU,
-// if that node has free memory. The name of the device includes this node, or the reason why the slots are elsewhere.
-// Pinning memory is slow. Therefore up to 1 GiB of a session's host slots remain for the next session on the same
-// `device` object, such as the next validation. The slots are freed when a session needs slots of another size. Slots
-// are also freed when the `device` object and all sessions that use it have been destroyed.
+// are pinned (see spare_slot_memory). If pinned memory cannot be allocated, the slots are pageable: copies are slower,
+// and next() may wait for a training step. In that case each session sends one notice, and the name of its device
+// states that the slots are pageable. On a machine with several NUMA nodes, host slots are allocated on the node of the
+// GPU, if that node has free memory. The name of the device includes this node, or the reason why the slots are
+// elsewhere. Pinning memory is slow. Therefore up to 1 GiB of a session's host slots remain for the next session on the
+// same `device` object, such as the next validation. The slots are freed when a session needs slots of another size.
+// Slots are also freed when the `device` object and all sessions that use it have been destroyed.
 // Errors: setup_error if the device does not exist or the stream is being captured; io_error with CUDA's own message
 // for other failures.
 // Threads: any. The current device of the user's threads does not change. A graph capture on the user's thread is not
@@ -38,7 +38,7 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 // Allocates the host slots of a GPU in pinned memory, and keeps free slots for the next session.
 //
-//   mr::detail::spare_slots spare(std::size_t{1} << 30);          // keeps at most 1 GiB
+//   mr::detail::spare_slot_memory spare(std::size_t{1} << 30);          // keeps at most 1 GiB
 //   auto slot = spare.reuse(38'535'168);                          // a slot of this size, or null
 //   if (!slot) slot = std::make_unique<mr::detail::pinned_slot>(38'535'168, place);
 //   spare.keep(std::move(slot));                                  // no copy may use the slot any more
@@ -48,7 +48,7 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 // cudaHostAlloc() allocates the slot. If the GPU uses the page tables of the host (GH200), registering does not pin
 // memory, and cudaHostAlloc() is always used. If cudaHostAlloc() fails, the slot is pageable.
 // Errors: io_error from CUDA if the GPU cannot be used; std::bad_alloc. Threads: any; one thread at a time for a slot.
-// Lifetime: the destructor of spare_slots frees the slots that it keeps.
+// Lifetime: the destructor of spare_slot_memory frees the slots that it keeps.
 
 /// The location of the slots of a GPU.
 struct pinned_place {
@@ -92,9 +92,9 @@ class pinned_slot {
 };
 
 /// Free slots of one GPU.
-class spare_slots {
+class spare_slot_memory {
  public:
-  explicit spare_slots(std::size_t max_bytes) : max_bytes_(max_bytes) {}
+  explicit spare_slot_memory(std::size_t max_bytes) : max_bytes_(max_bytes) {}
 
   /// Removes a slot of this size from the spare slots and returns it. If no slot has this size, returns null, and frees
   /// the oldest slots until at least `bytes` bytes are freed.
@@ -188,7 +188,7 @@ class cuda_backend final : public device_backend {
   std::string name_;
   std::optional<unsigned> node_;   // node of the GPU, if the machine has several nodes
   bool registers_ = true;          // whether registering memory also pins the memory
-  const std::shared_ptr<spare_slots> spare_;
+  const std::shared_ptr<spare_slot_memory> spare_;
   cudaStream_t copies_ = nullptr;
   mutable std::mutex mutex_;
   std::vector<std::unique_ptr<pinned_slot>> slots_;   // host slots in use

@@ -94,7 +94,7 @@ class capture_tolerant {
 /// Destructors use this function to run `call` without throwing. If possible, the context of `gpu` is current during
 /// the call.
 template <class Call>
-void quietly(const gpu_context& gpu, Call&& call) noexcept {
+void ignore_cuda_error(const gpu_context& gpu, Call&& call) noexcept {
   std::optional<current_context> here;
   std::optional<capture_tolerant> now;
   try {

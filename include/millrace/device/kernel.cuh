@@ -3,7 +3,7 @@
 //   struct doubled {                                         // a body: trivially copyable, pointers and numbers
 //     static constexpr unsigned threads = 256;
 //     float* values;  unsigned count;
-//     void operator()(const auto& team) const {                // a block_team; marked __host__ __device__
+//     void operator()(const auto& team) const {                // a kernel_block_team; marked __host__ __device__
 //       team.each([&](unsigned t) { if (const auto i = team.block() * threads + t; i < count) values[i] *= 2; });
 //     }
 //   };
@@ -84,17 +84,17 @@ struct gpu_thread {
 
 /// One thread of a block of `Threads` threads, for use in a body.
 template <unsigned Threads, class Thread>
-class block_team {
+class kernel_block_team {
  public:
   static constexpr unsigned lanes = 32, warps = Threads / lanes;
   static_assert(Threads % lanes == 0 && warps >= 1 && warps <= 32);
 
-  MILLRACE_BOTH_SIDES block_team(unsigned block, unsigned blocks, const Thread& thread) noexcept
+  MILLRACE_BOTH_SIDES kernel_block_team(unsigned block, unsigned blocks, const Thread& thread) noexcept
       : block_(block), blocks_(blocks), thread_(thread) {}
   MILLRACE_BOTH_SIDES unsigned block() const noexcept { return block_; }
   MILLRACE_BOTH_SIDES unsigned blocks() const noexcept { return blocks_; }
   /// Returns this block as a block of a part of the grid: `blocks` blocks, beginning with `first`.
-  MILLRACE_BOTH_SIDES block_team part(unsigned first, unsigned blocks) const noexcept {
+  MILLRACE_BOTH_SIDES kernel_block_team part(unsigned first, unsigned blocks) const noexcept {
     return {block_ - first, blocks, thread_};
   }
 
@@ -177,7 +177,7 @@ struct launch_options {
 #endif
 template <class Body>
 __global__ void __launch_bounds__(Body::threads) run_body(const MILLRACE_GRID_CONSTANT Body body) {
-  body(block_team<Body::threads, gpu_thread>(blockIdx.x, gridDim.x, {}));
+  body(kernel_block_team<Body::threads, gpu_thread>(blockIdx.x, gridDim.x, {}));
 }
 #undef MILLRACE_GRID_CONSTANT
 

@@ -118,7 +118,7 @@ struct dense_labels_kernel {
   const float* lambda;
   float* dense;
   std::size_t classes, count;
-  dense_numbers make;
+  dense_label_numbers make;
 
   MILLRACE_BOTH_SIDES void operator()(const auto& team) const {
     team.each([&](unsigned t) {
@@ -175,7 +175,7 @@ void mix_rows(const tensor_view<T, N>& rows, const tensor_view<const row_mix, 1>
 template <class Label>
 void dense_labels(const mixed_labels<Label>& labels, const tensor_view<float, 2>& dense,
                   const dense_labels_options& options, stream_view stream) {
-  detail::check_labels(labels, dense, options);
+  detail::check_mixed_labels(labels, dense, options);
   detail::check_on_device(labels.label_a, "mix_rows.hpp");
   detail::check_on_device(labels.label_b, "mix_rows.hpp");
   detail::check_on_device(labels.lambda, "mix_rows.hpp");
@@ -183,7 +183,7 @@ void dense_labels(const mixed_labels<Label>& labels, const tensor_view<float, 2>
   using kernel = detail::dense_labels_kernel<Label>;
   const std::size_t count = dense.size();
   launch(kernel{labels.label_a.data, labels.label_b.data, labels.lambda.data, dense.data, dense.shape[1], count,
-                detail::dense_numbers(options.smoothing, dense.shape[1])},
+                detail::dense_label_numbers(options.smoothing, dense.shape[1])},
          {.blocks = static_cast<unsigned>((count + kernel::threads - 1) / kernel::threads), .stream = stream});
 }
 

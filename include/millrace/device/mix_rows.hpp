@@ -44,7 +44,7 @@ void mix_elements(f16* first, f16* second, std::size_t count, const mix_weights&
 void mix_elements(bf16* first, bf16* second, std::size_t count, const mix_weights& w) noexcept;
 
 /// Swaps two sequences of bytes.
-void swap_bytes(std::byte* first, std::byte* second, std::size_t count) noexcept;
+void swap_mixed_bytes(std::byte* first, std::byte* second, std::size_t count) noexcept;
 
 /// Mixes two rows with each other, in place, according to the row_mix of the pair.
 template <mixable_element T>
@@ -55,8 +55,8 @@ void mix_pixels(T* first, T* second, const row_grid& grid, const row_mix& how) n
   for (std::size_t plane = 0; begin < end && plane < grid.planes; ++plane)
     for (std::size_t y = how.top; y < how.bottom; ++y) {
       const std::size_t at = (plane * grid.height + y) * line + begin;
-      swap_bytes(reinterpret_cast<std::byte*>(first + at), reinterpret_cast<std::byte*>(second + at),
-                 (end - begin) * sizeof(T));
+      swap_mixed_bytes(reinterpret_cast<std::byte*>(first + at), reinterpret_cast<std::byte*>(second + at),
+                       (end - begin) * sizeof(T));
     }
 }
 
@@ -96,12 +96,12 @@ void mix_rows(const tensor_view<T, N>& rows, const tensor_view<const row_mix, 1>
 template <class Label>
 void dense_labels(const mixed_labels<Label>& labels, const tensor_view<float, 2>& dense,
                   const dense_labels_options& options = {}) {
-  detail::check_labels(labels, dense, options);
+  detail::check_mixed_labels(labels, dense, options);
   const auto a = labels.label_a.host(), b = labels.label_b.host();
   const auto lambda = labels.lambda.host();
   const auto numbers = dense.host();
   const std::size_t classes = dense.shape[1];
-  const detail::dense_numbers make(options.smoothing, classes);
+  const detail::dense_label_numbers make(options.smoothing, classes);
   for (std::size_t row = 0; row < a.size(); ++row) {
     for (const Label label : {a[row], b[row]})
       if (static_cast<std::int64_t>(label) < 0 || static_cast<std::uint64_t>(label) >= classes)

@@ -61,7 +61,7 @@ struct normalize_geometry {
 /// Processes the complete batch as one sequence of elements: the head up to the first aligned address, aligned stores,
 /// the rest.
 template <class T, unsigned Channels>
-struct interleaved_normalize {
+struct interleaved_normalizer {
   static constexpr unsigned width = normalize_geometry<T>::width, threads = normalize_geometry<T>::threads;
   using pixels = pack<std::uint8_t, width>;
 
@@ -129,7 +129,7 @@ struct interleaved_normalize {
 
 /// Writes planes. A thread loads `Width` neighboring pixels and performs one store into each plane.
 template <class T, unsigned Channels, unsigned Width>
-struct planar_normalize {
+struct planar_normalizer {
   static constexpr unsigned threads = normalize_geometry<T>::threads;
   struct pixels {
     pack<std::uint8_t, Width> pieces[Channels];   // in pieces of Width bytes, still interleaved
@@ -175,7 +175,7 @@ void launch_interleaved(const normalize_job<T>& job, stream_view stream) {
   constexpr std::size_t width = normalize_geometry<T>::width;
   const std::size_t count = job.images * job.pixels * job.channels;
   for (std::size_t done = 0; done < count; done += max_units * width) {
-    interleaved_normalize<T, Channels> body{};
+    interleaved_normalizer<T, Channels> body{};
     body.in = job.in + done;
     body.out = job.out + done;
     body.count = std::min(count - done, max_units * width);
@@ -198,7 +198,7 @@ void launch_planes(const normalize_job<T>& job, stream_view stream) {
   const std::size_t at_once = max_units / units_of_image;
   for (std::size_t done = 0; done < job.images; done += at_once) {
     const std::size_t images = std::min(job.images - done, at_once);
-    planar_normalize<T, Channels, Width> body{};
+    planar_normalizer<T, Channels, Width> body{};
     body.in = job.in + done * job.pixels * Channels;
     body.out = job.out + done * job.pixels * Channels;
     body.plane = job.pixels;

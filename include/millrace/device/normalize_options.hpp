@@ -45,7 +45,7 @@ struct normalize_job {
 
   T value(std::uint8_t x, std::size_t channel) const noexcept { return normalized(x, scale[channel], bias[channel]); }
   MILLRACE_BOTH_SIDES static T normalized(std::uint8_t x, float scale, float bias) noexcept {
-    return to_element<T>(std::fma(static_cast<float>(x), scale, bias));
+    return half_element<T>(std::fma(static_cast<float>(x), scale, bias));
   }
 };
 

@@ -81,8 +81,8 @@ void check_mixes(const tensor_view<T, N>& rows, const tensor_view<const row_mix,
 /// Throws setup_error if the numbers of rows differ, if `dense` has no classes, or if the smoothing is not between 0
 /// and 1.
 template <class Label>
-void check_labels(const mixed_labels<Label>& labels, const tensor_view<float, 2>& dense,
-                  const dense_labels_options& o) {
+void check_mixed_labels(const mixed_labels<Label>& labels, const tensor_view<float, 2>& dense,
+                        const dense_labels_options& o) {
   static_assert(std::is_integral_v<Label>, "millrace: dense_labels requires integer labels");
   const std::size_t rows = labels.label_a.shape[0];
   const bool fits = labels.label_b.shape[0] == rows && labels.lambda.shape[0] == rows && dense.shape[0] == rows;
@@ -99,10 +99,10 @@ void check_labels(const mixed_labels<Label>& labels, const tensor_view<float, 2>
 
 /// Computes the values of a row of dense labels. A class that is a label of the row has the value `off + weight *
 /// rest`. Every other class has the value `off`.
-struct dense_numbers {
+struct dense_label_numbers {
   float off, rest;
 
-  dense_numbers(double smoothing, std::size_t classes) noexcept
+  dense_label_numbers(double smoothing, std::size_t classes) noexcept
       : off(static_cast<float>(smoothing / static_cast<double>(classes))), rest(static_cast<float>(1 - smoothing)) {}
 
   /// Returns the value for class `k`. If both labels are equal, their weights are added.

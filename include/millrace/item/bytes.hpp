@@ -111,7 +111,7 @@ namespace detail {
 /// Returns the error location of the record that contains `field`. Without a record, the location is empty.
 error_location location_of(const bytes& field);
 
-struct pool_state;
+struct block_pool_state;
 
 /// The location of the entry points of one field (positions at which its decoder may start), as offsets into the block.
 struct entries_place {
@@ -128,8 +128,9 @@ struct block {
   std::size_t capacity_bytes = 0;
   std::uint32_t size_class = 0;
   std::uint32_t parts = 0;   // number of other blocks that this block keeps alive; data() begins with their addresses
-  std::shared_ptr<pool_state> home;   // set while the block is in use, so that the free list outlives the pool handle
-  const void* head = nullptr;         // the record_head of the record in this block, if any
+  std::shared_ptr<block_pool_state>
+      home;                     // set while the block is in use, so that the free list outlives the pool handle
+  const void* head = nullptr;   // the record_head of the record in this block, if any
 
   std::byte* data() noexcept { return reinterpret_cast<std::byte*>(this + 1); }
 };
@@ -154,7 +155,7 @@ inline void poison([[maybe_unused]] block& b) noexcept {
   forbid_access(b.data(), b.capacity_bytes);
 }
 
-inline void show_to_readers([[maybe_unused]] block& b) noexcept { allow_access(b.data(), b.capacity_bytes); }
+inline void show_to_readers([[maybe_unused]] block& b) noexcept { allow_address_access(b.data(), b.capacity_bytes); }
 
 /// Returns the size class for `bytes`. Its blocks are at most a quarter larger than `bytes`, but at least 256 bytes.
 constexpr std::size_t size_class_of(std::size_t bytes) noexcept {
@@ -169,13 +170,13 @@ constexpr std::size_t bytes_of_class(std::size_t size_class) noexcept {
   return (size_class % 4 + 5) << (power - 3);
 }
 
-struct pool_state {
+struct block_pool_state {
   static constexpr std::size_t classes = 4 * 65;
 
-  explicit pool_state(std::size_t limit) : idle_limit_bytes(limit) {}
-  pool_state(const pool_state&) = delete;
-  pool_state& operator=(const pool_state&) = delete;
-  ~pool_state();
+  explicit block_pool_state(std::size_t limit) : idle_limit_bytes(limit) {}
+  block_pool_state(const block_pool_state&) = delete;
+  block_pool_state& operator=(const block_pool_state&) = delete;
+  ~block_pool_state();
 
   static constexpr std::size_t larger_classes =
       3;   // a reused block may be larger than requested by up to this number of size classes
@@ -198,7 +199,7 @@ inline void release_block(block* b) noexcept {
   if (b->holders.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
   if (b->parts > 0) [[unlikely]]
     release_parts(*b);
-  const std::shared_ptr<pool_state> home = std::move(b->home);
+  const std::shared_ptr<block_pool_state> home = std::move(b->home);
   b->head = nullptr;
   b->entries_table = 0;
   {
@@ -212,7 +213,7 @@ inline void release_block(block* b) noexcept {
       return;
     }
   }
-  pool_state::destroy(b);
+  block_pool_state::destroy(b);
 }
 
 /// A container of 1-byte elements, such as std::vector<std::uint8_t>. Texts and containers of std::byte have their own
@@ -361,7 +362,7 @@ class block_pool {
   bytes copy(std::span<const std::byte> data, std::string_view name = {});
 
  private:
-  std::shared_ptr<detail::pool_state> state_;
+  std::shared_ptr<detail::block_pool_state> state_;
 };
 
 }}   // namespace millrace

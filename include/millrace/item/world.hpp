@@ -61,7 +61,7 @@ namespace detail {
 [[noreturn]] void throw_world_unset(const std::string& cause);
 
 /// Returns the number at index `node` of Slurm's list of tasks per node, such as "2(x3),1"; 0 if the list is too short.
-std::size_t tasks_of_node(std::string_view list, std::size_t node) noexcept;
+std::size_t launcher_tasks_of_node(std::string_view list, std::size_t node) noexcept;
 
 /// Reads the variables of all launchers. `Getenv` is getenv, or a replacement in a test.
 template <class Getenv>
@@ -132,7 +132,7 @@ class launcher_reader {
     if (!step) return step;
     const std::size_t node = set("SLURM_NODEID") ? number("SLURM_NODEID") : 0;
     for (const char* list : {"SLURM_STEP_TASKS_PER_NODE", "SLURM_TASKS_PER_NODE", "SLURM_NTASKS_PER_NODE"})
-      if (step->local_size == 0 && set(list)) step->local_size = tasks_of_node(getenv_(list), node);
+      if (step->local_size == 0 && set(list)) step->local_size = launcher_tasks_of_node(getenv_(list), node);
     return with_local_size(*step);
   }
 
@@ -156,7 +156,7 @@ class launcher_reader {
   }
 
   std::size_t number(const char* variable) const {
-    const int value = launcher_number(getenv_(variable));
+    const int value = launcher_variable_number(getenv_(variable));
     if (value < 0)
       throw setup_error(std::string(variable) + "=" + printable(getenv_(variable)) + " is not a rank or process count",
                         hint());

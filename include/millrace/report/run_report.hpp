@@ -94,7 +94,7 @@ struct run_origin {
 namespace detail {
 
 /// Returns the value of `word` in a file with lines of the form "word: value"; empty if no line has the word.
-std::string line_after(const char* path, std::string_view word);
+std::string line_of_process_after(const char* path, std::string_view word);
 
 /// Returns the arguments of this process, each followed by a zero byte.
 std::string arguments_of_this_process();
@@ -102,7 +102,7 @@ std::string arguments_of_this_process();
 /// Returns the arguments as one line, cut after 2,000 characters. Puts arguments with special characters in single
 /// quotes, as a shell requires. A shell cannot restore arguments that contain a single quote, a backslash, or a byte
 /// that is not printable ASCII.
-std::string command_of(std::string_view arguments);
+std::string command_line_of_run(std::string_view arguments);
 
 }   // namespace detail
 
@@ -143,7 +143,7 @@ namespace detail {
 void measure_receiving_if_useful(flow_statistics& f);
 
 /// Adds the event counts of the complete run, such as run.stats().counts, to a report.
-void add_counts(run_report& r, const std::vector<event_count>& counts);
+void add_run_counts(run_report& r, const std::vector<event_count>& counts);
 
 }   // namespace detail
 

@@ -110,7 +110,7 @@ class engine final : public batch_engine<Batch> {
   owner<planned_run> plan(flow_facts& facts) {
     if constexpr (decides_at_start<source>) core_.start_of_run().enter("reads and builds indexes", true);
     facts.has_index = is_planned<Flow>(source_, core_.options().on_damage.policy != damage::fail, core_.notices());
-    const start_steps::step planning(core_.start_of_run(), "plans the order", reads());
+    const watched_start_steps::step planning(core_.start_of_run(), "plans the order", reads());
     return planned_run_for<Flow>(source_, facts, {.session = core_.options(), .budget_bytes = core_.budget_bytes()});
   }
   /// Returns the read meter of the source, or null if the source has none.
@@ -126,13 +126,13 @@ class engine final : public batch_engine<Batch> {
       : base(options, facts.settings),
         source_(std::move(flow.source)),
         planned_(plan(facts)),
-        names_(names_for(facts)),
+        names_(sample_names_for(facts)),
         damaged_(damage_rule_for(facts, core_.options())),
         builder_(this->builder_options({.seed = flow.seed, .names = names_.get(), .damaged = &damaged_}, *planned_),
                  core_.host_slots()) {
     auto& first = builder_.template build<typename source::item>(skip_planned_stages(std::move(flow.stages)));
     {
-      const start_steps::step counting(core_.start_of_run(), "determines where reading begins", reads());
+      const watched_start_steps::step counting(core_.start_of_run(), "determines where reading begins", reads());
       read_stage_ = read_stage_for<Flow>(*planned_, source_, facts, this->read_options(options.epochs), first);
     }
     this->start({.order = planned_.get(), .read = read_stage_.get(), .names = names_, .damaged = &damaged_}, builder_);

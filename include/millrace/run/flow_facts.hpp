@@ -1,7 +1,7 @@
 // Describes a flow independently of the types of its stages, and checks whether its stages and options are compatible.
 //
 //   const mr::detail::flow_facts facts = mr::detail::facts_of(flow);          // run/session_order.hpp
-//   mr::detail::check_flow(facts);
+//   mr::detail::check_session_flow(facts);
 //   const auto rule = mr::detail::damage_rule_for(facts, options);
 //
 // Errors: setup_error for stages, ranks and options that are incompatible. Threads: the functions are pure; any thread
@@ -55,9 +55,9 @@ struct planning_options {
 };
 
 /// Throws setup_error for stages and options that are incompatible.
-void check_flow(const flow_facts& f);
+void check_session_flow(const flow_facts& f);
 /// Returns the object that names the samples; null if batches have no keys.
-std::shared_ptr<sample_names> names_for(const flow_facts& f);
+std::shared_ptr<sample_names> sample_names_for(const flow_facts& f);
 /// Returns the damage_rule of a session. Throws setup_error if the flow, the source or the number of ranks does not
 /// support the damage policy of the session.
 damage_rule damage_rule_for(const flow_facts& f, const session_options& o);
@@ -69,7 +69,7 @@ indexed_run_options indexed_options(const flow_facts& f, const planning_options&
 /// Facts about a source without an index.
 struct source_facts {
   std::uint64_t data_set;   ///< the result of fingerprint_of() (read/run/data_identity.hpp)
-  std::uint32_t times;      ///< the result of times_of() (read/run/data_identity.hpp)
+  std::uint32_t times;      ///< the result of file_times_of() (read/run/data_identity.hpp)
   std::size_t max_lanes;
   bool same_every_pass;         ///< whether all passes have the same samples
   std::string why_streamed{};   ///< the reason why the source has no index; may be empty

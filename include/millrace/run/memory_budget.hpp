@@ -16,7 +16,7 @@
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 /// Returns bytes as text: "3.8 MB", "38 MB". Units are powers of ten, as for disks and networks.
-std::string readable_bytes(double bytes);
+std::string memory_text(double bytes);
 
 /// The parts of a session's memory, and their sum.
 struct memory_budget {

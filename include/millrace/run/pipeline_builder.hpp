@@ -195,16 +195,16 @@ class pipeline_builder : public built_segments {
     } else if constexpr (std::is_same_v<First, take_stage>) {
       auto limit = stage.template as_expanding<Now>();
       return add_serial<In, Now>(std::move(maps), begun, here,
-                                 stateful_expanding<Now, decltype(limit)>(std::move(limit)), std::move(rest),
+                                 stateful_expanding_stage<Now, decltype(limit)>(std::move(limit)), std::move(rest),
                                  &passages_.add("take", {}));
     } else if constexpr (is_expand<First>) {
       if constexpr (First::template parallel<Now>)
         return add_parallel<In>(std::move(maps), begun, here, std::move(stage), std::move(rest));
       else {
         if constexpr (is_packing<First>) stage.expanding.restore_fill_level(options_.boundaries.buffered_tokens);
-        return add_serial<In, Now>(std::move(maps), begun, here,
-                                   stateful_expanding<Now, First>(std::move(stage), options_.names), std::move(rest),
-                                   &passages_.add(is_packing<First> ? "pack" : "expand", {.may_buffer = true}));
+        return add_serial<In, Now>(
+            std::move(maps), begun, here, stateful_expanding_stage<Now, First>(std::move(stage), options_.names),
+            std::move(rest), &passages_.add(is_packing<First> ? "pack" : "expand", {.may_buffer = true}));
       }
     } else if constexpr (is_bucket<First>) {
       const std::size_t size = rest.first.options.size;
@@ -218,8 +218,8 @@ class pipeline_builder : public built_segments {
                                .shuffled = true,
                                .window = stage.options.window,
                                .permutes = !options_.keeps_older_order});
-      return add_serial<In, Now>(std::move(maps), begun, here, shuffling<Now>(order, options_.shuffle_bytes),
-                                 std::move(rest), nullptr);
+      return add_serial<In, Now>(std::move(maps), begun, here,
+                                 shuffling_segment_stage<Now>(order, options_.shuffle_bytes), std::move(rest), nullptr);
     } else {
       static_assert(is_batch<First>);
       return add_batch<In>(std::move(maps), begun, stage.options, mixer_options<mixer>(rest, here));

@@ -75,7 +75,7 @@ class run_core {
   lost_shards* lost() noexcept { return options_.on_damage.policy == damage::fail ? nullptr : &lost_; }
 
   /// Returns the steps of the run's start.
-  start_steps& start_of_run() noexcept { return start_; }
+  watched_start_steps& start_of_run() noexcept { return start_; }
 
   /// Starts the run. If the first samples have an error, next() throws this error.
   void start(run_parts parts);
@@ -208,7 +208,7 @@ class run_core {
 
   std::atomic<std::uint64_t> delivered_{0}, samples_{0}, delivered_bytes_{0};
   trainer_times times_;
-  start_steps start_{times_};
+  watched_start_steps start_{times_};
   warm_up_statistics warm_ups_;
   owner<stall_watcher> watcher_;
   const process_statistics at_start_;

@@ -98,7 +98,7 @@ std::uint64_t leading_take(const stage_list<shuffle_stage, take_stage, Rest...>&
 /// Copies the settings of `stage` to `f`, if `stage` is a batch, pack, mix_rows, prefetch or to_device stage. If a flow
 /// has several stages of one kind, the settings of the last stage are used.
 template <class Stage>
-void add_settings(const Stage& stage, flow_facts& f) {
+void add_order_settings(const Stage& stage, flow_facts& f) {
   if constexpr (is_batch<Stage>) {
     f.rows = std::max<std::size_t>(1, stage.options.size);
     f.drop_last = drops_last(stage.options);
@@ -164,7 +164,7 @@ flow_facts facts_of(const Flow& flow) {
                .from = replay_start_of_flow<Flow>()};
   f.settings.shards = flow.source.shards();
   add_kinds(&flow.stages, f);
-  for_each(flow.stages, [&](const auto& stage) { add_settings(stage, f); });
+  for_each(flow.stages, [&](const auto& stage) { add_order_settings(stage, f); });
   return f;
 }
 
@@ -172,7 +172,7 @@ flow_facts facts_of(const Flow& flow) {
 template <class Source>
 owner<replayed_run> streamed_run_for(const Source& source, const flow_facts& f, const planning_options& o) {
   source_facts of{.data_set = fingerprint_of(source),
-                  .times = times_of(source),
+                  .times = file_times_of(source),
                   .max_lanes = max_lanes<Source>(o.session.lanes.value_or(0)),
                   .same_every_pass = same_samples_each_pass<Source>};
   if constexpr (requires { source.why_streamed(); }) of.why_streamed = source.why_streamed();
@@ -185,7 +185,7 @@ owner<replayed_run> streamed_run_for(const Source& source, const flow_facts& f, 
 /// Returns the run over the source of a flow. Throws setup_error for incompatible stages.
 template <class Flow, class Source>
 owner<planned_run> planned_run_for(const Source& source, const flow_facts& f, const planning_options& o) {
-  check_flow(f);
+  check_session_flow(f);
   if constexpr (may_be_planned<Flow>())
     if (f.has_index) return source.plan(indexed_options(f, o));
   if constexpr (may_stream<Flow>()) return streamed_run_for(source, f, o);

@@ -30,9 +30,9 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 class read_meter;
 
 /// The current step of a session that has no batch yet.
-class start_steps {
+class watched_start_steps {
  public:
-  explicit start_steps(trainer_times& times) noexcept : times_(&times) {}
+  explicit watched_start_steps(trainer_times& times) noexcept : times_(&times) {}
 
   /// Begins a step, which ends when the next step begins. `name` is a literal. If `reports_itself` is true, the step
   /// reports its own stalls, and the session reports none.
@@ -45,13 +45,13 @@ class start_steps {
   /// A step that lasts as long as this object. `reads` counts the reads of the step; null if the step does not read.
   class step {
    public:
-    step(start_steps& of, const char* name, const read_meter* reads);
+    step(watched_start_steps& of, const char* name, const read_meter* reads);
     step(const step&) = delete;
     step& operator=(const step&) = delete;
     ~step();
 
    private:
-    start_steps* const of_;
+    watched_start_steps* const of_;
   };
 
  private:

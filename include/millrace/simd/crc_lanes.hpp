@@ -154,7 +154,7 @@ std::uint32_t crc_by_instruction(std::span<const std::byte> data, std::uint32_t 
 #ifdef __x86_64__
 using crc32_lane [[gnu::vector_size(16)]] = long long;
 
-/// The minimum number of bytes for fold_crc32().
+/// The minimum number of bytes for fold_crc32_lanes().
 inline constexpr std::size_t crc32_least_bytes = 4 * sizeof(crc32_lane);
 
 /// Shifts `lane` to the position of `next`: multiplies it by the two powers of x in `by`. Then adds `next`.
@@ -167,9 +167,9 @@ __attribute__((target("pclmul"), always_inline)) inline crc32_lane fold_crc32_la
 /// `done_bytes` to the size of the prefix. With an initial state of 0, the 16 bytes produce the same state as the
 /// prefix with the initial state `state`. Call this function only if the processor has PCLMUL. Source: Gopal et al.,
 /// "Fast CRC Computation for Generic Polynomials Using PCLMULQDQ Instruction" (Intel, 2009).
-__attribute__((target("pclmul"))) inline std::array<std::byte, 16> fold_crc32(std::span<const std::byte> data,
-                                                                              std::uint32_t state,
-                                                                              std::size_t& done_bytes) noexcept {
+__attribute__((target("pclmul"))) inline std::array<std::byte, 16> fold_crc32_lanes(std::span<const std::byte> data,
+                                                                                    std::uint32_t state,
+                                                                                    std::size_t& done_bytes) noexcept {
   constexpr std::size_t lanes = 4, lane_bytes = sizeof(crc32_lane);
   // by_four contains x^(512 + 64 - 32) and x^(512 - 32). by_one contains x^(128 + 64 - 32) and x^(128 - 32). All are
   // modulo the polynomial, with reflected bits.

@@ -34,7 +34,7 @@ MILLRACE_SIMD four_doubles rounded_down(four_doubles v) noexcept { return _mm256
 /// become the lowest integer with AVX2, and the highest with NEON.
 MILLRACE_SIMD quad_block truncated(four_doubles v) noexcept { return (quad_block)_mm256_cvttpd_epi32(v); }
 /// Returns a * b + c. The product is rounded, then the sum.
-MILLRACE_SIMD four_doubles sum_of_product(four_doubles a, four_doubles b, four_doubles c) noexcept {
+MILLRACE_SIMD four_doubles sum_of_point_products(four_doubles a, four_doubles b, four_doubles c) noexcept {
   four_doubles product = a * b;
   asm("" : "+x"(product));   // the compiler cannot fuse product and sum
   return product + c;
@@ -151,7 +151,7 @@ MILLRACE_SIMD quad_block truncated(four_doubles v) noexcept {
   const int64x2_t xy = vcvtq_s64_f64(vmaxnmq_f64(v.xy, lowest)), zw = vcvtq_s64_f64(vmaxnmq_f64(v.zw, lowest));
   return vqmovn_high_s64(vqmovn_s64(xy), zw);
 }
-MILLRACE_SIMD four_doubles sum_of_product(four_doubles a, four_doubles b, four_doubles c) noexcept {
+MILLRACE_SIMD four_doubles sum_of_point_products(four_doubles a, four_doubles b, four_doubles c) noexcept {
   four_doubles product = a * b;
   asm("" : "+w"(product.xy), "+w"(product.zw));
   return product + c;

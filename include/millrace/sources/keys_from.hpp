@@ -34,8 +34,8 @@ struct keys_from_options {
 namespace detail {
 
 /// Returns the rule that selects the lists of keys in a folder.
-inline folder_rule key_lists(bool allow_missing) noexcept {
-  folder_rule rule = text_folder_rule;
+inline listed_folder_rule key_lists(bool allow_missing) noexcept {
+  listed_folder_rule rule = text_folder_rule;
   rule.ignore_missing = allow_missing;
   return rule;
 }

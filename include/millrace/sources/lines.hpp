@@ -155,7 +155,7 @@ struct lines_options {
 namespace detail {
 
 bool is_text_name(std::string_view name) noexcept;
-inline constexpr folder_rule text_folder_rule{
+inline constexpr listed_folder_rule text_folder_rule{
     is_text_name, "Files of lines end in .txt, .jsonl, .ndjson, .json, .csv or .tsv, optionally followed by .gz, "
                   ".zst, .bz2, .xz or .lz4. Select other files with a pattern"};
 

@@ -101,21 +101,21 @@ namespace detail {
 
 /// Recognizes flows that can be mixed: a source that can be streamed, an optional shuffle, and any number of maps.
 template <class Flow>
-struct mixable {
+struct mixable_source {
   static constexpr bool good = false;
 };
 template <class Item, class Source, class... Maps>
-struct mixable<flow<Item, Source, map_stage<Maps>...>> {
+struct mixable_source<flow<Item, Source, map_stage<Maps>...>> {
   static constexpr bool good = !requires { typename Source::planned; } || requires { requires Source::also_streams; };
   static constexpr std::size_t maps = sizeof...(Maps);
 };
 template <class Item, class Source, class... Maps>
-struct mixable<flow<Item, Source, shuffle_stage, map_stage<Maps>...>>
-    : mixable<flow<Item, Source, map_stage<Maps>...>> {};
+struct mixable_source<flow<Item, Source, shuffle_stage, map_stage<Maps>...>>
+    : mixable_source<flow<Item, Source, map_stage<Maps>...>> {};
 
 /// True if each flow is shards or a mix of shards, and no flow has maps. The items are then records.
 template <class... Flows>
-constexpr bool mixes_records = (mix_part<Flows>::good && ...) && (mixable<Flows>::maps + ...) == 0;
+constexpr bool mixes_records = (mix_part<Flows>::good && ...) && (mixable_source<Flows>::maps + ...) == 0;
 
 /// True if each flow is shards or a mix of shards, and at least one is a mix.
 template <class... Flows>
@@ -126,7 +126,8 @@ enum class mix_mistake { none, reported, not_mixable, items_differ };
 template <class First, class... Rest>
 constexpr mix_mistake mistake_of_mix() {
   if constexpr ((is_broken_flow<First> || ... || is_broken_flow<Rest>)) return mix_mistake::reported;
-  else if constexpr (!(mixable<First>::good && ... && mixable<Rest>::good)) return mix_mistake::not_mixable;
+  else if constexpr (!(mixable_source<First>::good && ... && mixable_source<Rest>::good))
+    return mix_mistake::not_mixable;
   else if constexpr ((std::is_same_v<typename First::item, typename Rest::item> && ...) ||
                      mixes_records<First, Rest...>)
     return mix_mistake::none;
@@ -171,25 +172,25 @@ auto mixed_flow(Source source, std::uint64_t seed, First& first, Rest&... rest) 
 /// Returns the flow of a mix with inner mixes. `parts` contains the maps of each argument, and `of_maps` their merged
 /// options.
 template <class Item, class Parts>
-auto nested_flow(mix_leaves leaves, std::uint64_t seed, Parts parts, const map_options& of_maps) {
-  using source_type = mixed_shards<stream_list<shards_source>>;
-  using prepare = nested_prepare<Item, Parts>;
+auto nested_mix_flow(mixed_shard_leaves leaves, std::uint64_t seed, Parts parts, const map_options& of_maps) {
+  using source_type = mixed_shards<mix_stream_list<shards_source>>;
+  using prepare = nested_mix_prepare<Item, Parts>;
   source_type source(leaves.rule, seed, leaves.sources);
   return flow<Item, source_type, map_stage<prepare>>{
       {}, std::move(source), seed, {map_stage<prepare>{{}, {std::move(parts), std::move(leaves.first)}, of_maps}}};
 }
 /// Returns the flow of a mix with inner mixes, if no argument has maps.
-inline auto nested_flow(const mix_leaves& leaves, std::uint64_t seed) {
-  using source_type = mixed_shards<stream_list<shards_source>>;
+inline auto nested_mix_flow(const mixed_shard_leaves& leaves, std::uint64_t seed) {
+  using source_type = mixed_shards<mix_stream_list<shards_source>>;
   return flow<mixed_record, source_type>{{}, source_type(leaves.rule, seed, leaves.sources), seed};
 }
 
 /// Returns the maps of one argument. Merges their options into `o`.
 template <class Flow>
-auto part_maps_of(Flow& part, map_options& o) {
+auto mix_part_maps_of(Flow& part, map_options& o) {
   auto maps = maps_of(std::move(part.stages));
   add_options(maps, o);
-  return part_maps<decltype(maps), mix_part<Flow>::is_mix>{std::move(maps)};
+  return mix_part_maps<decltype(maps), mix_part<Flow>::is_mix>{std::move(maps)};
 }
 
 }   // namespace detail
@@ -208,9 +209,9 @@ auto mix(const mix_options& options, weighted<Flows>... of) {
   constexpr bool only_shards = (std::is_same_v<typename Flows::source_type, detail::shards_source> && ...);
   using streams = detail::stream_tuple<typename Flows::source_type...>;
   using source_type = std::conditional_t<only_shards, detail::mixed_shards<streams>, detail::mix_streams<streams>>;
-  if constexpr (!only_shards) (detail::check_streams(of.flow.source), ...);
+  if constexpr (!only_shards) (detail::check_mix_streams(of.flow.source), ...);
   source_type source(std::move(rule), options.seed, of.flow.source...);
-  if constexpr ((detail::mixable<Flows>::maps + ...) == 0 &&
+  if constexpr ((detail::mixable_source<Flows>::maps + ...) == 0 &&
                 std::is_same_v<typename source_type::item, detail::mixed_record>)
     return detail::flow<detail::mixed_record, source_type>{{}, std::move(source), options.seed};
   else return detail::mixed_flow(std::move(source), options.seed, of.flow...);
@@ -223,7 +224,7 @@ template <class Flow>
   requires detail::mixed_with<detail::mix_mistake::none, Flow> && (!detail::contains_mixes<Flow>)
 auto mix(const mix_options& options, std::vector<weighted<Flow>> of) {
   using original = typename Flow::source_type;
-  using streams = detail::stream_list<original>;
+  using streams = detail::mix_stream_list<original>;
   constexpr bool only_shards = std::is_same_v<original, detail::shards_source>;
   using source_type = std::conditional_t<only_shards, detail::mixed_shards<streams>, detail::mix_streams<streams>>;
   using maps = decltype(detail::maps_of(std::move(of.front().flow.stages)));
@@ -237,7 +238,7 @@ auto mix(const mix_options& options, std::vector<weighted<Flow>> of) {
                             .seed = one.flow.seed,
                             .window = detail::window_of(one.flow.stages),
                             .name = std::move(one.name)});
-    if constexpr (!only_shards) detail::check_streams(one.flow.source);
+    if constexpr (!only_shards) detail::check_mix_streams(one.flow.source);
     sources.push_back(std::move(one.flow.source));
     all.sources.push_back(detail::maps_of(std::move(one.flow.stages)));
     detail::add_options(all.sources.back(), of_maps);
@@ -254,27 +255,27 @@ auto mix(const mix_options& options, std::vector<weighted<Flow>> of) {
 template <class... Flows>
   requires detail::mixed_with<detail::mix_mistake::none, Flows...> && detail::contains_mixes<Flows...>
 auto mix(const mix_options& options, weighted<Flows>... of) {
-  detail::mix_leaves leaves(options.on_exhausted);
+  detail::mixed_shard_leaves leaves(options.on_exhausted);
   (leaves.add(of), ...);
   map_options of_maps;
-  if constexpr ((detail::mixable<Flows>::maps + ...) == 0) return detail::nested_flow(leaves, options.seed);
+  if constexpr ((detail::mixable_source<Flows>::maps + ...) == 0) return detail::nested_mix_flow(leaves, options.seed);
   else
-    return detail::nested_flow<typename std::tuple_element_t<0, std::tuple<Flows...>>::item>(
-        std::move(leaves), options.seed, std::tuple{detail::part_maps_of(of.flow, of_maps)...}, of_maps);
+    return detail::nested_mix_flow<typename std::tuple_element_t<0, std::tuple<Flows...>>::item>(
+        std::move(leaves), options.seed, std::tuple{detail::mix_part_maps_of(of.flow, of_maps)...}, of_maps);
 }
 
 /// Returns the flow of a mix of mixes. In the list of sources, each inner mix is replaced by its sources.
 template <class Flow>
   requires detail::mixed_with<detail::mix_mistake::none, Flow> && detail::contains_mixes<Flow>
 auto mix(const mix_options& options, std::vector<weighted<Flow>> of) {
-  detail::mix_leaves leaves(options.on_exhausted);
+  detail::mixed_shard_leaves leaves(options.on_exhausted);
   for (const weighted<Flow>& one : of) leaves.add(one);
   map_options of_maps;
-  if constexpr (detail::mixable<Flow>::maps == 0) return detail::nested_flow(leaves, options.seed);
+  if constexpr (detail::mixable_source<Flow>::maps == 0) return detail::nested_mix_flow(leaves, options.seed);
   else {
-    std::vector<decltype(detail::part_maps_of(of.front().flow, of_maps))> parts;
-    for (weighted<Flow>& one : of) parts.push_back(detail::part_maps_of(one.flow, of_maps));
-    return detail::nested_flow<typename Flow::item>(std::move(leaves), options.seed, std::move(parts), of_maps);
+    std::vector<decltype(detail::mix_part_maps_of(of.front().flow, of_maps))> parts;
+    for (weighted<Flow>& one : of) parts.push_back(detail::mix_part_maps_of(one.flow, of_maps));
+    return detail::nested_mix_flow<typename Flow::item>(std::move(leaves), options.seed, std::move(parts), of_maps);
   }
 }
 

@@ -1,9 +1,9 @@
 // The source of a mix of shards. Inner mixes are replaced by their sources.
 //
-//   mr::detail::mix_leaves leaves(mr::exhausted::repeat);
+//   mr::detail::mixed_shard_leaves leaves(mr::exhausted::repeat);
 //   leaves.add(photos);                        // weighted{shards(...) | ..., 0.7}
 //   leaves.add(drawings);                      // weighted{mix(..., shards...), 0.3}: adds each source of it
-//   const mr::detail::mixed_shards<mr::detail::stream_list<mr::detail::shards_source>> source(
+//   const mr::detail::mixed_shards<mr::detail::mix_stream_list<mr::detail::shards_source>> source(
 //       leaves.rule, seed, leaves.sources);
 //   leaves.first[1];                           // number of the first source of `drawings`
 //
@@ -37,7 +37,7 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 /// Throws setup_error if an option of the source requires an index. Called if at least one source of the mix has no
 /// index.
 template <class Source>
-void check_streams(const Source& source) {
+void check_mix_streams(const Source& source) {
   if constexpr (requires { source.needs_index(); })
     if (source.needs_index())
       throw setup_error("the sources of the mix are streamed, because not all have an index, but shards() has an "
@@ -87,7 +87,7 @@ class mixed_shards : public mix_streams<Streams> {
     });
     if (first == sources_.size()) return true;
     if (errors[first]) std::rethrow_exception(errors[first]);
-    for (const shards_source& source : sources_) check_streams(source);
+    for (const shards_source& source : sources_) check_mix_streams(source);
     return false;
   }
   /// Returns the reason why the sources are streamed, or "" if there is nothing to report.
@@ -148,8 +148,8 @@ std::size_t window_of(const stage_list<map_stage<Maps>...>&) {
 }
 
 /// All sources of a mix in the order of their numbers. Inner mixes are replaced by their sources.
-struct mix_leaves {
-  explicit mix_leaves(exhausted on_exhausted) { rule.on_exhausted = on_exhausted; }
+struct mixed_shard_leaves {
+  explicit mixed_shard_leaves(exhausted on_exhausted) { rule.on_exhausted = on_exhausted; }
 
   /// Adds one argument of mix(), a `weighted` flow. If the flow is a mix, adds the sources of this mix instead.
   template <class Weighted>
@@ -186,7 +186,7 @@ struct mix_leaves {
 /// The maps of one argument of mix(). If `IsMix` is true, the argument is a mix, and the maps receive a mixed_record
 /// with the number of the source within this mix.
 template <class Maps, bool IsMix>
-struct part_maps {
+struct mix_part_maps {
   Maps maps;
 
   template <class Item>
@@ -197,9 +197,9 @@ struct part_maps {
 };
 
 /// Applies to each item the maps of the mix() argument that contains the item's source. `Parts` is a tuple or a vector
-/// of part_maps.
+/// of mix_part_maps.
 template <class Item, class Parts>
-struct nested_prepare {
+struct nested_mix_prepare {
   Parts parts;
   std::vector<std::size_t> first;   // for each argument, the number of its first source
 

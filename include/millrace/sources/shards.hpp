@@ -174,7 +174,7 @@ class shards_source {
 template <detail::file_names Names = std::vector<std::string>>
 MILLRACE_RARE auto shards(const Names& names, const shards_options& options = {}) {
   using source = detail::shards_source;
-  detail::folder_rule rule = detail::shard_folder_rule;
+  detail::listed_folder_rule rule = detail::shard_folder_rule;
   rule.unreadable_at_most = options.damaged_shards_at_most.value_or(0);
   const detail::shard_listing_options listing{.rule = rule, .at = options.storage, .notice = options.notice};
   return detail::flow<record, source>{{}, source(detail::list_files(names, listing), options), options.seed};
@@ -202,8 +202,8 @@ extern template class reorder_buffer<shards_source>;
 extern template class read_stage_base<shards_source>;
 extern template class shard_read_stage<shards_source>;
 extern template class interleaved_read_stage<shards_source>;
-extern template class shard_counts<shards_source>;
-extern template class counted_pass<shards_source>;
+extern template class lane_shard_counts<shards_source>;
+extern template class counted_lane_pass<shards_source>;
 extern template lane_starts find_lane_starts(const shards_source&, const lane_starts_options&);
 extern template owner<read_stage> replayed_run::read(const shards_source&, shard_read_stage_options,
                                                      sample_sink<record>&);

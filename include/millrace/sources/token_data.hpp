@@ -118,7 +118,7 @@ class token_blocks {
 
 /// Options of token_data.
 struct token_data_options {
-  window_rule windows{};
+  token_window_rule windows{};
   token_layout_options layout{};
   std::uint32_t max_id = ~std::uint32_t{0};   ///< maximum valid token id; a larger id is an error
 };

@@ -126,8 +126,8 @@ class token_files_source {
 };
 
 bool is_token_name(std::string_view name) noexcept;
-inline constexpr folder_rule token_folder_rule{is_token_name,
-                                               "Tokens are in .u8 to .u64, .i8 to .i64, .bin and .npy files"};
+inline constexpr listed_folder_rule token_folder_rule{is_token_name,
+                                                      "Tokens are in .u8 to .u64, .i8 to .i64, .bin and .npy files"};
 
 }   // namespace detail
 

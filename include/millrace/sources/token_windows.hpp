@@ -53,7 +53,7 @@ std::optional<megatron_index> read_megatron_index(const storage& at, std::string
                                                   std::uint64_t bin_bytes);
 
 /// The rule by which files of tokens are divided into windows.
-struct window_rule {
+struct token_window_rule {
   std::size_t length = 1024, stride = 1024;   ///< in tokens
   bool keep_short = false;
   bool documents = false;   ///< windows are the documents of an .idx file; the other members are ignored
@@ -63,7 +63,7 @@ struct window_rule {
 class token_windows {
  public:
   token_windows() = default;
-  token_windows(const token_layout& layout, const window_rule& rule) noexcept;
+  token_windows(const token_layout& layout, const token_window_rule& rule) noexcept;
   token_windows(const token_layout& layout, megatron_index index);
 
   std::uint64_t count() const noexcept { return count_; }
@@ -104,20 +104,20 @@ class token_windows {
 
  private:
   token_layout layout_{};
-  window_rule rule_{};
+  token_window_rule rule_{};
   std::shared_ptr<const megatron_index> documents_{};   // null unless the windows are documents
   std::uint64_t count_ = 0, end_ = 0;                   // end_: end of the last window, in tokens
 };
 
 /// A window to decode.
-struct stored_window {
+struct stored_token_window {
   const token_windows& of;
   std::uint64_t number;
   std::uint32_t max_id;
   std::string_view file;
 };
 /// Decodes the ids of a window.
-packed window_of(std::span<const std::byte> stored, const stored_window& window);
+packed window_of(std::span<const std::byte> stored, const stored_token_window& window);
 
 /// Returns the greatest valid id. A vocabulary of 0 means that every id is valid.
 constexpr std::uint32_t max_id_of(std::size_t vocabulary) noexcept {
@@ -136,7 +136,7 @@ struct opened_tokens {
 /// Throws the errors of layout_of_tokens() and read_megatron_index(). Throws setup_error if documents are requested,
 /// but the .idx file does not exist.
 token_windows read_token_windows(const opened_tokens& opened, const token_layout_options& options,
-                                 const window_rule& rule);
+                                 const token_window_rule& rule);
 
 }}}   // namespace millrace::detail
 

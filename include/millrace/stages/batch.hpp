@@ -104,7 +104,7 @@ struct batch_stage : stage_tag {
 };
 
 /// The result of batch<Item>() for a type whose members cannot be listed.
-struct unlisted_stage : stage_tag {
+struct unlisted_batch_stage : stage_tag {
   using takes_buckets_mark = void;
 
   template <class In>
@@ -140,7 +140,7 @@ constexpr detail::batch_stage<Members...> batch(columns<Members...>, batch_optio
 /// Accepts a type whose members cannot be listed. The compiler reports the error at the '|' of the flow.
 template <class Item>
   requires(detail::member_count<Item>() == 0)
-constexpr detail::unlisted_stage batch(const batch_options&) {
+constexpr detail::unlisted_batch_stage batch(const batch_options&) {
   return {};
 }
 /// Rejects batch<...>(256) at compile time. The compile error names the option `size`.

@@ -75,7 +75,7 @@ namespace detail {
 
 /// Returns the index of the fullest row with at least `size` free space, or rows.size() if no row has this space.
 template <class Row>
-std::size_t best_row(const std::vector<Row>& rows, std::size_t size) noexcept {
+std::size_t best_packed_row(const std::vector<Row>& rows, std::size_t size) noexcept {
   std::size_t best = rows.size();
   for (std::size_t i = 0; i < rows.size(); ++i)
     if (rows[i].space() >= size && (best == rows.size() || rows[i].space() < rows[best].space())) best = i;
@@ -83,9 +83,9 @@ std::size_t best_row(const std::vector<Row>& rows, std::size_t size) noexcept {
 }
 
 /// A row that is being filled from the front.
-class partial_row {
+class partial_token_row {
  public:
-  explicit partial_row(const pack_options& o) : options_(&o) {
+  explicit partial_token_row(const pack_options& o) : options_(&o) {
     const std::size_t length = o.length;
     row_.ids.reserve(length);
     if (o.segments) row_.segments.reserve(length);
@@ -175,7 +175,7 @@ class packing {
   }
 
   std::unique_ptr<const pack_options> options_;   // on the heap, because rows point to it, and this object moves
-  std::optional<partial_row> row_;
+  std::optional<partial_token_row> row_;
 };
 
 /// Puts each piece into the open row with the least free space that is sufficient for the piece.
@@ -192,7 +192,7 @@ class best_fit_packing {
     if (document.empty()) return;
     const std::size_t length = options_->length;
     for (; document.size() >= length; document = document.subspan(length)) {
-      partial_row full_row(*options_);
+      partial_token_row full_row(*options_);
       full_row.add(document.first(length), false);
       emit(full_row.take());
     }
@@ -209,9 +209,9 @@ class best_fit_packing {
 
  private:
   std::size_t row_for(std::size_t tokens, auto& emit) {
-    const std::size_t best = best_row(rows_, tokens);
+    const std::size_t best = best_packed_row(rows_, tokens);
     if (best < rows_.size()) return best;
-    if (rows_.size() == open_rows_) close(best_row(rows_, 0), emit);   // the fullest row
+    if (rows_.size() == open_rows_) close(best_packed_row(rows_, 0), emit);   // the fullest row
     rows_.emplace_back(*options_);
     return rows_.size() - 1;
   }
@@ -222,7 +222,7 @@ class best_fit_packing {
 
   std::size_t open_rows_;
   std::unique_ptr<const pack_options> options_;
-  std::vector<partial_row> rows_;   // in the order in which they were opened
+  std::vector<partial_token_row> rows_;   // in the order in which they were opened
 };
 
 void check_cost_options(const cost_options& o);
@@ -246,9 +246,9 @@ class item_packing {
     if (std::cmp_less(+returned, 0) || std::cmp_greater(+returned, options_.max_cost))
       throw_cost(std::to_string(+returned), options_.max_cost);
     const auto cost = static_cast<std::size_t>(returned);
-    std::size_t row = best_row(rows_, cost);
+    std::size_t row = best_packed_row(rows_, cost);
     if (row == rows_.size()) {
-      if (row == open_rows_) close(best_row(rows_, 0), emit);
+      if (row == open_rows_) close(best_packed_row(rows_, 0), emit);
       row = rows_.size();
       rows_.push_back({options_.max_cost, {}});
     }

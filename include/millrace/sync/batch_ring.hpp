@@ -143,7 +143,7 @@ class batch_ring {
 
   /// Allows access to the memory of all slots, so that the owner of the memory can free it.
   void allow_access_to_all() noexcept {
-    for (const slot& s : slots_) allow_access(s.data, slot_bytes_);
+    for (const slot& s : slots_) allow_address_access(s.data, slot_bytes_);
   }
 
   /// Sets the state of a slot to FREE. The caller must then call open_free() and notify the dispatcher (the object that

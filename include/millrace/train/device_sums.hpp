@@ -164,14 +164,14 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 inline constexpr std::size_t unranked = ~std::size_t{0};
 
 /// Counts the classes that rank before the target, in a part of a row. merge() combines the parts of a row.
-struct rank_part {
+struct metric_rank_part {
   std::uint32_t ahead = 0, nans = 0;
 
   MILLRACE_BOTH_SIDES constexpr void take(float logit, float target, bool before_label) noexcept {
     ahead += before_label ? logit >= target : logit > target;
     nans += is_nan(logit);
   }
-  MILLRACE_BOTH_SIDES constexpr void merge(const rank_part& other) noexcept {
+  MILLRACE_BOTH_SIDES constexpr void merge(const metric_rank_part& other) noexcept {
     ahead += other.ahead;
     nans += other.nans;
   }
@@ -179,9 +179,9 @@ struct rank_part {
 };
 
 template <class T>
-constexpr std::size_t rank_among(std::span<const T> logits, std::size_t label) noexcept {
+constexpr std::size_t metric_rank_among(std::span<const T> logits, std::size_t label) noexcept {
   const float target = to_float(logits[label]);
-  rank_part all;
+  metric_rank_part all;
   for (std::size_t c = 0; c < label; ++c) all.take(to_float(logits[c]), target, true);
   for (std::size_t c = label; c < logits.size(); ++c) all.take(to_float(logits[c]), target, false);
   return all.rank();
@@ -189,15 +189,15 @@ constexpr std::size_t rank_among(std::span<const T> logits, std::size_t label) n
 
 /// Returns the number of classes that rank before `label`, or `unranked`. `label` must be less than logits.size().
 constexpr std::size_t target_rank(std::span<const float> logits, std::size_t label) noexcept {
-  return rank_among(logits, label);
+  return metric_rank_among(logits, label);
 }
 /// Returns the rank for f16 logits.
 constexpr std::size_t target_rank(std::span<const f16> logits, std::size_t label) noexcept {
-  return rank_among(logits, label);
+  return metric_rank_among(logits, label);
 }
 /// Returns the rank for bf16 logits.
 constexpr std::size_t target_rank(std::span<const bf16> logits, std::size_t label) noexcept {
-  return rank_among(logits, label);
+  return metric_rank_among(logits, label);
 }
 
 }}}   // namespace millrace::detail

@@ -1,8 +1,8 @@
 // The kernels of metrics.cuh: sums of values, ranks of targets, groups of both, and the hand-over of the sums.
 //
-//   launch(sum_values<float>{losses, batch_size, weight, largest_addend(weight), totals}, {.stream = s});
-//   launch(rank_rows<bf16, std::int32_t>{...}, {.blocks = rank_rows_blocks(rows), .stream = s});
-//   launch(hand_over_totals{totals, slot, metrics, true}, {.stream = s});
+//   launch(sum_values<float>{losses, batch_size, weight, largest_metric_addend(weight), totals}, {.stream = s});
+//   launch(metric_rank_rows<bf16, std::int32_t>{...}, {.blocks = rank_rows_blocks(rows), .stream = s});
+//   launch(store_metric_totals{totals, slot, metrics, true}, {.stream = s});
 //
 // Values are added up in a fixed order. Therefore equal runs return equal bits. The counts of ranks do not depend on an
 // order. Loads are 16 bytes wide from the first aligned element on.
@@ -22,7 +22,8 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 /// Calls f(element, index) for one thread's share of an array.
 template <class T, class F>
-MILLRACE_BOTH_SIDES void for_share(const T* data, std::size_t count, unsigned thread, unsigned threads, const F& f) {
+MILLRACE_BOTH_SIDES void for_each_metric_share(const T* data, std::size_t count, unsigned thread, unsigned threads,
+                                               const F& f) {
   constexpr std::size_t width = 16 / sizeof(T);
   const std::size_t past = reinterpret_cast<std::uintptr_t>(data) % 16 / sizeof(T);
   std::size_t head = past == 0 ? 0 : width - past;
@@ -39,7 +40,7 @@ MILLRACE_BOTH_SIDES void for_share(const T* data, std::size_t count, unsigned th
 }
 
 /// Adds up values of equal weight. A single block adds its sum to the totals. Several blocks write parts, which
-/// merge_parts adds to the totals.
+/// merge_metric_parts adds to the totals.
 template <class T>
 struct sum_values {
   static constexpr unsigned threads = 256;
@@ -47,7 +48,7 @@ struct sum_values {
   const T* values;
   std::size_t count;
   double weight;
-  float limit;         // largest_addend(weight)
+  float limit;         // largest_metric_addend(weight)
   metric_totals* to;   // the totals, or the parts
 
   MILLRACE_BOTH_SIDES void operator()(const auto& team) const {
@@ -55,12 +56,13 @@ struct sum_values {
       metric_totals mine;
       double sum = 0;
       std::uint64_t added = 0;
-      for_share(values, count, team.block() * threads + t, team.blocks() * threads, [&](float value, std::size_t) {
-        const bool adds = value >= -limit && value <= limit;   // false for NaN
-        sum += adds ? static_cast<double>(value) : 0.0;
-        added += adds;
-        mine.nonfinite += !adds;
-      });
+      for_each_metric_share(values, count, team.block() * threads + t, team.blocks() * threads,
+                            [&](float value, std::size_t) {
+                              const bool adds = value >= -limit && value <= limit;   // false for NaN
+                              sum += adds ? static_cast<double>(value) : 0.0;
+                              added += adds;
+                              mine.nonfinite += !adds;
+                            });
       if (added == 0) return mine;
       mine.sum = sum * weight;
       mine.weight = static_cast<double>(added) * weight;
@@ -71,7 +73,7 @@ struct sum_values {
 };
 
 /// Adds the parts of sum_values to the totals in a fixed order; runs as one block.
-struct merge_parts {
+struct merge_metric_parts {
   static constexpr unsigned threads = 256;
 
   const metric_totals* parts;
@@ -88,11 +90,11 @@ struct merge_parts {
 inline unsigned sum_values_blocks(std::size_t count) noexcept {
   constexpr std::size_t values_of_block = 4096;
   return static_cast<unsigned>(
-      std::clamp<std::size_t>((count + values_of_block - 1) / values_of_block, 1, merge_parts::threads));
+      std::clamp<std::size_t>((count + values_of_block - 1) / values_of_block, 1, merge_metric_parts::threads));
 }
 
 /// Returns the largest f32 whose product with the weight is finite; -1 for a weight that is not finite.
-inline float largest_addend(double weight) noexcept {
+inline float largest_metric_addend(double weight) noexcept {
   constexpr double largest = std::numeric_limits<float>::max();
   if (!is_finite(weight)) return -1;
   const auto rounded = static_cast<float>(
@@ -102,7 +104,7 @@ inline float largest_addend(double weight) noexcept {
 
 /// Ranks the target of each row of logits; one block processes one row at a time.
 template <class T, class Label, unsigned Threads = 128>
-struct rank_rows {
+struct metric_rank_rows {
   static constexpr unsigned threads = Threads;
 
   const T* logits;
@@ -120,10 +122,11 @@ struct rank_rows {
       }
       const T* const line = logits + row * classes;
       const float target = to_float(line[label]);
-      const rank_part all = team.reduce([&](unsigned t) {
-        rank_part part;
-        for_share(line, classes, t, threads,
-                  [&](float logit, std::size_t c) { part.take(logit, target, c < static_cast<std::size_t>(label)); });
+      const metric_rank_part all = team.reduce([&](unsigned t) {
+        metric_rank_part part;
+        for_each_metric_share(line, classes, t, threads, [&](float logit, std::size_t c) {
+          part.take(logit, target, c < static_cast<std::size_t>(label));
+        });
         return part;
       });
       ++mine.count;
@@ -146,7 +149,7 @@ inline unsigned rank_rows_blocks(std::size_t rows) noexcept {
   return static_cast<unsigned>(std::min<std::size_t>(rows, 2048));
 }
 
-/// One add of a group: the members of sum_values, of rank_rows or of merge_parts.
+/// One add of a group: the members of sum_values, of metric_rank_rows or of merge_metric_parts.
 struct grouped_add {
   enum class work : std::uint8_t { values, ranks, wide_ranks, parts };
 
@@ -198,19 +201,20 @@ struct add_group {
       case grouped_add::work::ranks: return rank<T, std::int32_t>(a, team);
       case grouped_add::work::wide_ranks: return rank<T, std::int64_t>(a, team);
       case grouped_add::work::parts:
-        return merge_parts{static_cast<const metric_totals*>(a.data), static_cast<unsigned>(a.count), a.to}(team);
+        return merge_metric_parts{static_cast<const metric_totals*>(a.data), static_cast<unsigned>(a.count),
+                                  a.to}(team);
     }
   }
   template <class T, class Label>
   static MILLRACE_BOTH_SIDES void rank(const grouped_add& a, const auto& team) {
-    rank_rows<T, Label, threads>{
+    metric_rank_rows<T, Label, threads>{
         static_cast<const T*>(a.data), static_cast<const Label*>(a.labels), a.count, a.classes, a.top_k, a.to}(team);
   }
 };
 
 /// Moves the totals into a slot. This is a kernel in the step's stream, because a copy in another stream would read
 /// partial sums.
-struct hand_over_totals {
+struct store_metric_totals {
   static constexpr unsigned threads = 32;
 
   metric_totals* from;

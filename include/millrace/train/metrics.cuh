@@ -51,7 +51,7 @@ class cuda_device_sums final : public device_sums {
     const current_context here(gpu_);
     const capture_tolerant now;
     const std::size_t bytes = o_.max_metrics * sizeof(metric_totals);
-    constexpr std::size_t bytes_of_parts = add_group::max_adds * merge_parts::threads * sizeof(metric_totals);
+    constexpr std::size_t bytes_of_parts = add_group::max_adds * merge_metric_parts::threads * sizeof(metric_totals);
     check_cuda(cudaMalloc(&device_memory_, bytes * (ring_.size() + 1) + bytes_of_parts), "cudaMalloc");
     check_cuda(cudaHostAlloc(&pinned_memory_, bytes * ring_.size(), cudaHostAllocDefault), "cudaHostAlloc");
     check_cuda(cudaStreamCreateWithFlags(&side_, cudaStreamNonBlocking), "cudaStreamCreateWithFlags");
@@ -117,7 +117,7 @@ class cuda_device_sums final : public device_sums {
                            .weight = v.weight,
                            .to = totals_ + metric,
                            .parts = parts,
-                           .limit = largest_addend(v.weight),
+                           .limit = largest_metric_addend(v.weight),
                            .blocks = blocks,
                            .kind = v.kind});
     }
@@ -241,13 +241,13 @@ class cuda_device_sums final : public device_sums {
   void clear_totals() {
     queue_group();
     work_follows();
-    launch(hand_over_totals{totals_, nullptr, o_.max_metrics, true}, {.stream = step_});
+    launch(store_metric_totals{totals_, nullptr, o_.max_metrics, true}, {.stream = step_});
   }
 
   /// Launches each kernel once with no work, so that no step waits for its code to be loaded.
   void load_kernels() {
     const std::size_t none = 0;
-    launch(merge_parts{parts_, 0, totals_}, {.stream = step_});
+    launch(merge_metric_parts{parts_, 0, totals_}, {.stream = step_});
     launch(add_group{.adds = {{.to = totals_}}, .count = 1}, {.stream = step_});
     for (const number_kind kind : {number_kind::f32, number_kind::f16, number_kind::bf16}) {
       const device_values values{.kind = kind};
@@ -269,10 +269,10 @@ class cuda_device_sums final : public device_sums {
   template <class T>
   void add_values_as(std::size_t metric, const device_values& v) {
     const unsigned blocks = sum_values_blocks(v.count);
-    launch(sum_values<T>{static_cast<const T*>(v.data), v.count, v.weight, largest_addend(v.weight),
+    launch(sum_values<T>{static_cast<const T*>(v.data), v.count, v.weight, largest_metric_addend(v.weight),
                          blocks == 1 ? totals_ + metric : parts_},
            {.blocks = blocks, .stream = step_});
-    if (blocks > 1) launch(merge_parts{parts_, blocks, totals_ + metric}, {.stream = step_});
+    if (blocks > 1) launch(merge_metric_parts{parts_, blocks, totals_ + metric}, {.stream = step_});
   }
   template <class T>
   void add_rows_as(std::size_t metric, const device_rows& r) {
@@ -280,8 +280,8 @@ class cuda_device_sums final : public device_sums {
   }
   template <class T, class Label>
   void add_labelled(std::size_t metric, const device_rows& r) {
-    launch(rank_rows<T, Label>{static_cast<const T*>(r.logits), static_cast<const Label*>(r.labels), r.rows, r.classes,
-                               r.top_k, totals_ + metric},
+    launch(metric_rank_rows<T, Label>{static_cast<const T*>(r.logits), static_cast<const Label*>(r.labels), r.rows,
+                                      r.classes, r.top_k, totals_ + metric},
            {.blocks = std::max(1U, rank_rows_blocks(r.rows)), .stream = step_});
   }
 
@@ -289,7 +289,7 @@ class cuda_device_sums final : public device_sums {
     const auto has_same_totals = [&](const grouped_add& other) { return other.to == add.to; };
     if (group_.count == add_group::max_adds || std::any_of(group_.adds, group_.adds + group_.count, has_same_totals))
       queue_group();
-    if (add.parts) add.parts += group_.count * merge_parts::threads;
+    if (add.parts) add.parts += group_.count * merge_metric_parts::threads;
     group_.adds[group_.count++] = add;
   }
   void queue_group() {
@@ -330,7 +330,7 @@ class cuda_device_sums final : public device_sums {
   void move_out(slot& s, bool clears) {
     queue_group();
     work_follows();
-    launch(hand_over_totals{totals_, s.on_device, o_.max_metrics, clears}, {.stream = step_});
+    launch(store_metric_totals{totals_, s.on_device, o_.max_metrics, clears}, {.stream = step_});
     check_cuda(cudaEventRecord(s.moved, step_), "cudaEventRecord");
     check_cuda(cudaStreamWaitEvent(side_, s.moved, 0), "cudaStreamWaitEvent");
     check_cuda(

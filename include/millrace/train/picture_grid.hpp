@@ -84,7 +84,7 @@ void convert_grid_to_rgb(image& grid);
 
 /// Blends label maps into an RGB grid. Throws setup_error if the number or the size of the masks differs from that of
 /// the images.
-void blend_masks(image& grid, const grid_layout& layout, const tensor_view<const std::uint8_t, 3>& masks);
+void blend_picture_masks(image& grid, const grid_layout& layout, const tensor_view<const std::uint8_t, 3>& masks);
 
 /// Draws outlines into an RGB grid. Throws setup_error if the shape of the boxes is not [B, n, 4], where B is the
 /// number of images in the batch.
@@ -127,19 +127,19 @@ constexpr std::size_t first_pictures(std::type_identity<std::tuple<Views...>>) {
 
 /// A view that the host can read: the original view, or a view of a copy if the original is in GPU memory.
 template <class T, std::size_t N>
-struct host_copy {
+struct host_copy_of_grid {
   tensor<std::remove_const_t<T>, N> copy{};
   tensor_view<const std::remove_const_t<T>, N> view{};
 
   template <class Batch>
-  host_copy(const Batch& batch, const tensor_view<T, N>& from) : view(from) {
+  host_copy_of_grid(const Batch& batch, const tensor_view<T, N>& from) : view(from) {
     if (from.data == nullptr || from.memory == memory_kind::host) return;
     copy = batch.to_host(from);
     view.data = copy.data();
     view.memory = memory_kind::host;
   }
-  host_copy(const host_copy&) = delete;
-  host_copy& operator=(const host_copy&) = delete;
+  host_copy_of_grid(const host_copy_of_grid&) = delete;
+  host_copy_of_grid& operator=(const host_copy_of_grid&) = delete;
 };
 
 template <class T>
@@ -188,7 +188,7 @@ image make_grid(const tensor_view<T, 4>& pictures, const grid_options& options =
   const detail::grid_layout layout{
       .rows = s[0], .count = count, .columns = columns, .height = height, .width = width, .gap = options.gap};
   if (options.masks.data || options.boxes.edges.data) detail::convert_grid_to_rgb(grid);
-  if (options.masks.data) detail::blend_masks(grid, layout, options.masks);
+  if (options.masks.data) detail::blend_picture_masks(grid, layout, options.masks);
   if (options.boxes.edges.data) detail::outline_boxes(grid, layout, options.boxes);
   return grid;
 }
@@ -201,10 +201,10 @@ image make_grid(const Batch& batch, const grid_options& options = {}) {
   static_assert(pictures < std::tuple_size_v<views>,
                 "this batch has no column of images: [B, H, W, C] or [B, C, H, W] of u8, f32, f16 or bf16");
   grid_options grid = options;
-  const detail::host_copy pixels(batch, std::get<pictures>(batch.columns()));
-  const detail::host_copy masks(batch, options.masks);
-  const detail::host_copy edges(batch, options.boxes.edges);
-  const detail::host_copy counts(batch, options.boxes.counts);
+  const detail::host_copy_of_grid pixels(batch, std::get<pictures>(batch.columns()));
+  const detail::host_copy_of_grid masks(batch, options.masks);
+  const detail::host_copy_of_grid edges(batch, options.boxes.edges);
+  const detail::host_copy_of_grid counts(batch, options.boxes.counts);
   grid.masks = masks.view;
   grid.boxes.edges = edges.view;
   grid.boxes.counts = counts.view;

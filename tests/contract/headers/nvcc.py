@@ -55,14 +55,14 @@ LIMITS = {
     "planar_normalizeINS0_3f16ELj3ELj8E": Limit(64, 9 * 48, 6),    # 16 pixels of three channels in each thread
     "planar_normalizeINS0_4bf16ELj3ELj8E": Limit(64, 9 * 48, 6),
     "planar_normalizeIfLj3ELj4E": Limit(64, 9 * 48, 12),
-    "planar_normalize": Limit(80, 500),
+    "planar_normalizer": Limit(80, 500),
     "interleaved_normalizeINS0_": Limit(32, 280, 2, 4),            # the first and last elements use an index
     "interleaved_normalizeIf": Limit(32, 330, 4, 4),
     "row_mix_kernelINS0_3f16ELj8E": Limit(40, 360, 4),
     "row_mix_kernel": Limit(64, 650),
-    "rank_rows": Limit(40, 720),
+    "metric_rank_rows": Limit(40, 720),
     "sum_values": Limit(40, 420),
-    "merge_parts": Limit(40, 300),
+    "merge_metric_parts": Limit(40, 300),
     "add_group": Limit(80, 5200, 0, 80),                           # all threads of a block have the same index
     "": Limit(32, 200),
 }

@@ -80,7 +80,7 @@ void mixes_rows(std::array<std::size_t, 4> shape, bool planar, std::size_t shift
   std::vector<T> rows(shape[0] * shape[1] * shape[2] * shape[3]);
   for (T& v : rows) {
     if constexpr (std::is_same_v<T, std::uint8_t>) v = static_cast<T>(d.below(256));
-    else v = mr::detail::to_element<T>(static_cast<float>(d.uniform(-3, 3)));
+    else v = mr::detail::half_element<T>(static_cast<float>(d.uniform(-3, 3)));
   }
   const std::size_t height = shape[planar ? 2 : 1], width = shape[planar ? 3 : 2];
   std::vector<mr::row_mix> mixes(shape[0]);
@@ -191,7 +191,7 @@ TEST_CASE_TEMPLATE("kernels: ranks and means are those of the host", T, float, m
     for (const std::size_t shift : {0, 3}) {
       const std::size_t rows = 3'000 / classes + 1;
       std::vector<T> logits(rows * classes);
-      for (auto& l : logits) l = mr::detail::to_element<T>(static_cast<float>(d.between(-40, 40)));
+      for (auto& l : logits) l = mr::detail::half_element<T>(static_cast<float>(d.between(-40, 40)));
       if constexpr (!std::is_same_v<T, float>) logits.back().bits = 0x7fff;   // NaN
       std::vector<std::int64_t> labels(rows);
       for (auto& l : labels) l = static_cast<std::int64_t>(d.below(classes));

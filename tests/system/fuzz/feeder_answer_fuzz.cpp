@@ -107,7 +107,8 @@ std::vector<std::string> seeds_of(unsigned kind) {
 
 bool check_hello(std::string_view text) {
   const std::string mine = seeds_of(1)[0];
-  const std::string difference = mr::detail::difference_of({.mine = mine, .theirs = text, .feeder = "node7:8717"});
+  const std::string difference =
+      mr::detail::feeder_run_difference({.mine = mine, .theirs = text, .feeder = "node7:8717"});
   slow::expect(difference.empty() == (text == mine), "the text of another run was accepted");
   for (const char c : difference)
     if (c < ' ' || c > '~') slow::fail("a text that is not safe to print");

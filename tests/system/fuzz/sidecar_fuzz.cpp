@@ -52,7 +52,7 @@ void count_members(counts& all, const slow::json_value& v, bool wids) {
 }
 
 void check_json(std::string_view text, bool wids) {
-  const auto ours_of = wids ? mr::detail::counts_of_wids : mr::detail::counts_of_sizes;
+  const auto ours_of = wids ? mr::detail::counts_of_wids : mr::detail::shard_counts_of_sizes;
   std::optional<mr::detail::counts_by_name> ours;
   try {
     ours = ours_of(text, "input");

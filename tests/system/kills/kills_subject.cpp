@@ -82,7 +82,7 @@ std::uint64_t check_json(const std::string& folder, std::uint64_t acknowledged) 
   mr::line_reader lines(std::make_unique<mr::file_source>(path), pool, {});
   std::uint64_t n = 0;
   while (const auto line = lines.next()) {
-    if (line->text() == tail && !mr::detail::is_complete_json_object(tail)) break;
+    if (line->text() == tail && !mr::detail::is_complete_json_line(tail)) break;
     std::string messages;
     mr::detail::json_objects(line->text(), path).for_each([&](const auto& members) {
       for (const auto& m : members) messages += m.key == "message" ? m.text : "";

@@ -31,7 +31,7 @@ int main(int count, char** arguments) {
       mr::detail::addressed_request sent;
       try {
         sent = stores.address("GET", arguments[2]);
-      } catch (const mr::detail::keys_pending& e) {
+      } catch (const mr::detail::credentials_pending& e) {
         env.sleep(e.pause_seconds);
         continue;
       }

@@ -191,12 +191,12 @@ TEST_CASE("a thread is bound to cores until the end of the scope, the threads th
 #endif
 
 TEST_CASE("a number of processes is digits and nothing else") {
-  CHECK(mr::detail::launcher_number("0") == 0);
-  CHECK(mr::detail::launcher_number("007") == 7);
-  CHECK(mr::detail::launcher_number("1048575") == 1'048'575);
+  CHECK(mr::detail::launcher_variable_number("0") == 0);
+  CHECK(mr::detail::launcher_variable_number("007") == 7);
+  CHECK(mr::detail::launcher_variable_number("1048575") == 1'048'575);
   for (const char* text : {"1048576", "99999999999999999999", "", " 1", "1 ", "-1", "+1", "1.0", "0x1", "a"})
-    CHECK_MESSAGE(mr::detail::launcher_number(text) == -1, text);
-  CHECK(mr::detail::launcher_number(nullptr) == -1);
+    CHECK_MESSAGE(mr::detail::launcher_variable_number(text) == -1, text);
+  CHECK(mr::detail::launcher_variable_number(nullptr) == -1);
 }
 
 TEST_CASE("the local rank is the innermost launcher's") {

@@ -91,7 +91,7 @@ TEST_CASE("invalid UTF-8 becomes U+FFFD byte by byte, and the rest stays") {
   CHECK(clean(std::string("nul\0\x80", 5)) == std::string("nul\0", 4) + bad);
 }
 
-TEST_CASE("sort_names() sorts like std::sort, from an index on") {
+TEST_CASE("sort_texts() sorts like std::sort, from an index on") {
   std::mt19937 random(7);
   for (std::size_t count : {0U, 1U, 2U, 7U, 300U}) {
     std::vector<std::string> names(count);
@@ -100,7 +100,7 @@ TEST_CASE("sort_names() sorts like std::sort, from an index on") {
     for (std::size_t first : {std::size_t{0}, count / 2, count}) {
       auto expected = names, sorted = names;
       std::sort(expected.begin() + static_cast<std::ptrdiff_t>(first), expected.end());
-      millrace::detail::sort_names(sorted, first);
+      millrace::detail::sort_texts(sorted, first);
       CHECK(sorted == expected);
     }
   }

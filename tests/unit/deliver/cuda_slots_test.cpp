@@ -182,7 +182,7 @@ TEST_CASE("free slots are limited: the first ones are freed, and a slot above th
   };
   const auto live = [] { return fake_cuda::live().host_allocations; };
   {
-    mr::detail::spare_slots spare(4 * page);
+    mr::detail::spare_slot_memory spare(4 * page);
     CHECK_FALSE(spare.reuse(page));
     spare.keep(slot_of(5));
     CHECK(live() == 0);
@@ -215,7 +215,7 @@ TEST_CASE("slots in use and free slots together never exceed the most that were 
   };
   mr::rng draw({.seed = 5});
   {
-    mr::detail::spare_slots spare(1'000 * page);
+    mr::detail::spare_slot_memory spare(1'000 * page);
     std::vector<std::unique_ptr<mr::detail::pinned_slot>> in_use;
     std::size_t used = 0, most = 0;
     for (int round = 0; round < 2'000; ++round) {

@@ -236,7 +236,7 @@ namespace {
 template <class T>
 T random_element(mr::rng& random) {
   if constexpr (std::is_same_v<T, std::uint8_t>) return static_cast<T>(random.below(256));
-  else return mr::detail::to_element<T>(static_cast<float>(random.uniform(-3, 3)));
+  else return mr::detail::half_element<T>(static_cast<float>(random.uniform(-3, 3)));
 }
 
 template <class T>
@@ -284,7 +284,7 @@ TEST_CASE("numbers of all magnitudes produce the bits of the formula, by every p
           const float sign = random.chance(0.5) ? 1.0F : -1.0F;
           const auto exponent = static_cast<int>(random.between(-30, 14));
           const float magnitude = std::ldexp(1 + static_cast<float>(random.uniform()), exponent);
-          v = mr::detail::to_element<T>(sign * magnitude);
+          v = mr::detail::half_element<T>(sign * magnitude);
         }
       const auto weight = static_cast<std::uint32_t>(2 * random.below(32'769));
       auto first = a, second = b, slow_first = a, slow_second = b;

@@ -14,7 +14,7 @@ namespace mixed_batches {
 template <class T>
 T random_element(millrace::rng& random) {
   if constexpr (std::is_same_v<T, std::uint8_t>) return static_cast<T>(random.below(256));
-  else return millrace::detail::to_element<T>(static_cast<float>(random.uniform(-3, 3)));
+  else return millrace::detail::half_element<T>(static_cast<float>(random.uniform(-3, 3)));
 }
 
 /// A batch, [rows, height, width, channels] or planar, in which some rows are pairs and some are copies of others.

@@ -69,7 +69,7 @@ T mixed(T own, T other, std::uint64_t weight) {
   } else {
     const float share = static_cast<float>(weight) / 65'536, rest = static_cast<float>(65'536 - weight) / 65'536;
     const volatile float product = rest * millrace::detail::to_float(other);   // rounded, whatever the compiler fuses
-    return millrace::detail::to_element<T>(std::fma(share, millrace::detail::to_float(own), product));
+    return millrace::detail::half_element<T>(std::fma(share, millrace::detail::to_float(own), product));
   }
 }
 

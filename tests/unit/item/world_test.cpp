@@ -129,7 +129,7 @@ TEST_CASE("the processes of this machine are counted by the launcher's variables
 }
 
 TEST_CASE("Slurm's lists of tasks") {
-  const auto tasks = mr::detail::tasks_of_node;
+  const auto tasks = mr::detail::launcher_tasks_of_node;
   for (std::size_t node = 0; node < 3; ++node) CHECK(tasks("2(x3),1", node) == 2);
   CHECK(tasks("2(x3),1", 3) == 1);
   CHECK(tasks("2(x3),1", 4) == 0);

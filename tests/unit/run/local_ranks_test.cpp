@@ -18,7 +18,7 @@
 #include <vector>
 
 namespace mr = millrace;
-using mr::detail::readable_bytes;
+using mr::detail::memory_text;
 
 namespace {
 
@@ -79,7 +79,7 @@ class text_files {
 TEST_CASE("ranks of one machine divide its memory, and the start line names the rank") {
   const text_files files;
   const auto budget = [](std::size_t processes) {
-    return " of " + readable_bytes(
+    return " of " + memory_text(
                         static_cast<double>(mr::detail::share_of_machine(processes).memory_bytes / 4));
   };
   CHECK(files.start({}).starts_with("millrace: host"));

@@ -254,7 +254,7 @@ TEST_CASE("a resume point of rows of another length is refused") {
 
 TEST_CASE("rows report the buffered samples of their time, even if the sample became several documents") {
   using packs = mr::detail::pack_stage<mr::detail::packing>;
-  mr::detail::stateful_expanding<std::vector<std::uint32_t>, packs> stage(mr::pack({.length = 4}));
+  mr::detail::stateful_expanding_stage<std::vector<std::uint32_t>, packs> stage(mr::pack({.length = 4}));
   std::vector<mr::detail::sample<mr::packed>> rows;
   const auto push = [&](std::uint64_t place, std::vector<std::uint32_t> document) {
     mr::detail::sample<std::vector<std::uint32_t>> s;

@@ -29,7 +29,7 @@ std::vector<std::string> write_files(const temporary_folder& folder, const std::
   return names;
 }
 
-std::vector<std::uint32_t> slow_window(const located_sample& s, const mr::detail::window_rule& rule,
+std::vector<std::uint32_t> slow_window(const located_sample& s, const mr::detail::token_window_rule& rule,
                                        const std::vector<std::size_t>& tokens) {
   std::vector<std::uint32_t> ids;
   const std::size_t first = s.index * rule.stride;
@@ -65,7 +65,7 @@ TEST_CASE("windows are the same by every way of reading: in order, by blocks, al
   const std::vector<std::size_t> tokens{300'000, 0, 5, 150'000, 64, 63};
   const auto names = write_files(folder, tokens);
   std::mt19937_64 random(3);
-  const mr::detail::window_rule rules[] = {
+  const mr::detail::token_window_rule rules[] = {
       {64, 64, false}, {65, 64, false}, {64, 10, true}, {64, 1'000, true}, {9'000, 9'000, true}};
   for (const auto& rule : rules) {
     for (const bool local : {true, false}) {

@@ -19,7 +19,7 @@ constexpr float infinite = std::numeric_limits<float>::infinity();
 template <class T>
 std::vector<T> random_numbers(std::size_t count, mr::rng& d) {
   std::vector<T> values(count);
-  for (auto& v : values) v = mr::detail::to_element<T>(static_cast<float>(d.uniform(-4, 4)));
+  for (auto& v : values) v = mr::detail::half_element<T>(static_cast<float>(d.uniform(-4, 4)));
   return values;
 }
 
@@ -59,7 +59,7 @@ TEST_CASE_TEMPLATE("ranks on the device are those of the host", T, float, mr::f1
       const bool many = round == 1;   // more rows than blocks
       const std::size_t rows = many ? 5'000 : d.below(40), classes = 1 + d.below(many ? 5 : round % 3 ? 20 : 700);
       std::vector<T> logits(rows * classes);
-      for (auto& l : logits) l = mr::detail::to_element<T>(static_cast<float>(d.between(-3, 3)));   // many ties
+      for (auto& l : logits) l = mr::detail::half_element<T>(static_cast<float>(d.between(-3, 3)));   // many ties
       if (rows > 0 && round % 4 == 0) {
         if constexpr (std::is_same_v<T, float>) logits[d.below(logits.size())] = not_a_number;
         else logits[d.below(logits.size())].bits = 0x7fff;   // NaN in both formats
@@ -128,10 +128,10 @@ TEST_CASE("numbers that are not finite are counted on the device and excluded") 
 }
 
 TEST_CASE("the largest addend is the largest f32 whose product with the weight is finite") {
-  CHECK(mr::detail::largest_addend(0) == std::numeric_limits<float>::max());
+  CHECK(mr::detail::largest_metric_addend(0) == std::numeric_limits<float>::max());
   for (const double weight : {1e270, -1e299, 1e300, 1.1e300, -1.3e300, 1.7e300, 3e307, 1e308}) {
     CAPTURE(weight);
-    const float largest = mr::detail::largest_addend(weight);
+    const float largest = mr::detail::largest_metric_addend(weight);
     CHECK(std::isfinite(static_cast<double>(largest) * weight));
     CHECK_FALSE(std::isfinite(static_cast<double>(std::nextafter(largest, infinite)) * weight));
   }
@@ -167,13 +167,13 @@ TEST_CASE_TEMPLATE("threads of the kernels add up the bits of the loops and do n
   run_in_loops(mr::detail::sum_values<T>{values.data() + 3, 1'000, 0.3, 9, loop_parts}, 2);
   run_in_threads(mr::detail::sum_values<T>{values.data() + 3, 1'000, 0.3, 9, thread_parts}, 2);
   CHECK(std::memcmp(thread_parts, loop_parts, sizeof(loop_parts)) == 0);
-  run_in_loops(mr::detail::merge_parts{loop_parts, 2, &in_loops}, 1);
-  run_in_threads(mr::detail::merge_parts{loop_parts, 2, &in_threads}, 1);
+  run_in_loops(mr::detail::merge_metric_parts{loop_parts, 2, &in_loops}, 1);
+  run_in_threads(mr::detail::merge_metric_parts{loop_parts, 2, &in_threads}, 1);
   CHECK(std::memcmp(&in_threads, &in_loops, sizeof(in_loops)) == 0);
   const std::vector<std::int32_t> labels = {2, 0, -1, 16, 17, 5, 9};   // more rows than blocks
   in_loops = in_threads = {};
-  run_in_loops(mr::detail::rank_rows<T, std::int32_t>{values.data(), labels.data(), 7, 17, 3, &in_loops}, 4);
-  run_in_threads(mr::detail::rank_rows<T, std::int32_t>{values.data(), labels.data(), 7, 17, 3, &in_threads}, 4);
+  run_in_loops(mr::detail::metric_rank_rows<T, std::int32_t>{values.data(), labels.data(), 7, 17, 3, &in_loops}, 4);
+  run_in_threads(mr::detail::metric_rank_rows<T, std::int32_t>{values.data(), labels.data(), 7, 17, 3, &in_threads}, 4);
   CHECK(std::memcmp(&in_threads, &in_loops, sizeof(in_loops)) == 0);
   CHECK(in_loops.count == 5);
   CHECK(in_loops.bad_labels == 2);
@@ -188,7 +188,7 @@ struct random_adds {
   std::vector<std::vector<T>> numbers;
   std::vector<std::vector<std::int64_t>> wide;
   std::vector<std::vector<std::int32_t>> narrow;
-  std::vector<mr::metric_totals> parts = std::vector<mr::metric_totals>(8 * mr::detail::merge_parts::threads);
+  std::vector<mr::metric_totals> parts = std::vector<mr::metric_totals>(8 * mr::detail::merge_metric_parts::threads);
 
   random_adds(std::size_t adds, mr::rng& d) {
     for (std::size_t i = 0; i < adds; ++i) {
@@ -211,8 +211,8 @@ struct random_adds {
               .what = i % 4 == 1 ? work::wide_ranks : work::ranks};
     const unsigned blocks = mr::detail::sum_values_blocks(numbers[i].size());
     return {.data = numbers[i].data(), .count = numbers[i].size(), .weight = 0.3, .to = to,
-            .parts = blocks > 1 ? parts.data() + i * mr::detail::merge_parts::threads : nullptr,
-            .limit = mr::detail::largest_addend(0.3), .blocks = blocks, .kind = kind};
+            .parts = blocks > 1 ? parts.data() + i * mr::detail::merge_metric_parts::threads : nullptr,
+            .limit = mr::detail::largest_metric_addend(0.3), .blocks = blocks, .kind = kind};
   }
 
   /// The totals by one kernel for each add.
@@ -222,13 +222,14 @@ struct random_adds {
       const auto a = add(i, &all[i]);
       const T* const data = numbers[i].data();
       if (i % 4 == 1)
-        run_in_loops(mr::detail::rank_rows<T, std::int64_t>{data, wide[i].data(), a.count, classes, 3, a.to}, a.blocks);
+        run_in_loops(mr::detail::metric_rank_rows<T, std::int64_t>{data, wide[i].data(), a.count, classes, 3, a.to},
+                     a.blocks);
       else if (i % 4 == 3)
-        run_in_loops(mr::detail::rank_rows<T, std::int32_t>{data, narrow[i].data(), a.count, classes, 3, a.to},
+        run_in_loops(mr::detail::metric_rank_rows<T, std::int32_t>{data, narrow[i].data(), a.count, classes, 3, a.to},
                      a.blocks);
       else
         run_in_loops(mr::detail::sum_values<T>{data, a.count, a.weight, a.limit, a.parts ? a.parts : a.to}, a.blocks);
-      if (a.parts) run_in_loops(mr::detail::merge_parts{a.parts, a.blocks, a.to}, 1);
+      if (a.parts) run_in_loops(mr::detail::merge_metric_parts{a.parts, a.blocks, a.to}, 1);
     }
     return all;
   }

@@ -257,7 +257,7 @@ TEST_CASE("a process killed while it logs leaves complete records") {
     for (std::size_t at = 0; at < text.size(); ++lines) {
       const std::size_t end = text.find('\n', at);
       REQUIRE(end != std::string::npos);
-      REQUIRE(mr::detail::is_complete_json_object(std::string_view(text).substr(at, end - at)));
+      REQUIRE(mr::detail::is_complete_json_line(std::string_view(text).substr(at, end - at)));
       at = end + 1;
     }
   }

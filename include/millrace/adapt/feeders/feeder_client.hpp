@@ -80,7 +80,8 @@ class feeder_client final : public feeder_storage {
     settings_ = feeder_attempt::settings{
         .options = &options_, .run = run_id(hello_), .max_row_bytes = run.max_row_bytes, .buffers = &buffers_};
     const std::size_t bytes_each = run.max_row_bytes + feeder_attempt::buffer_bytes(run.max_row_bytes);
-    request_limit_ = std::clamp<std::size_t>(options_.memory_bytes / bytes_each, 1, connection_limit(max_requests));
+    request_limit_ = std::clamp<std::size_t>(options_.memory_bytes / bytes_each, 1,
+                                             feeder_connection_limit(max_requests));
     curl_multi_setopt(transfers_.get(), CURLMOPT_MAXCONNECTS, static_cast<long>(request_limit_));
     thread_ = start_thread([this] {
       name_worker_thread("millrace-net");
@@ -267,7 +268,7 @@ class feeder_client final : public feeder_storage {
     } else if (!problem.empty()) {
       fail(f, problem);
     } else if ((status == 409 || (status == 200 && !a.job)) && a.body != hello_) {
-      refusal = difference_of({.mine = hello_, .theirs = a.body, .feeder = f.at.text()});
+      refusal = feeder_run_difference({.mine = hello_, .theirs = a.body, .feeder = f.at.text()});
     } else if (status == 200) {
       return accept(a);
     } else if (status == 429) {

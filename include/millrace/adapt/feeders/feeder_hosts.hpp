@@ -122,7 +122,7 @@ inline std::vector<std::string> resolve_host(const feeder_host& host) {
 
 /// Returns the maximum number of connections: a third of the process's limit of open files (`ulimit -n`), but at least
 /// 1 and at most `most`.
-inline std::size_t connection_limit(std::size_t most) noexcept {
+inline std::size_t feeder_connection_limit(std::size_t most) noexcept {
   ::rlimit files{};
   if (::getrlimit(RLIMIT_NOFILE, &files) != 0) return most;
   return static_cast<std::size_t>(std::clamp<std::uint64_t>(files.rlim_cur / 3, 1, most));

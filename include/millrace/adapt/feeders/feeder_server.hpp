@@ -138,7 +138,7 @@ class feeder_server {
     hints.ai_flags = AI_NUMERICHOST | AI_NUMERICSERV;
     if (::getaddrinfo(numeric.c_str(), at->port.c_str(), &hints, &address) != 0) throw std::bad_alloc();
     const std::unique_ptr<addrinfo, decltype(&::freeaddrinfo)> owner(address, &::freeaddrinfo);
-    const auto connections = static_cast<unsigned>(connection_limit(1'024));
+    const auto connections = static_cast<unsigned>(feeder_connection_limit(1'024));
     const unsigned flags = MHD_USE_AUTO | MHD_USE_INTERNAL_POLLING_THREAD | MHD_USE_THREAD_PER_CONNECTION |
                            (secure ? MHD_USE_TLS : MHD_NO_FLAG) |
                            (address->ai_family == AF_INET6 ? MHD_USE_DUAL_STACK : MHD_NO_FLAG);
@@ -198,11 +198,11 @@ class feeder_server {
       auto& from = *static_cast<client_connection*>(info->socket_context);
       const std::string_view length = header(MHD_HTTP_HEADER_CONTENT_LENGTH);
       const bool has_body = (!length.empty() && length != "0") || !header(MHD_HTTP_HEADER_TRANSFER_ENCODING).empty();
-      client_request& r = *new client_request{from, decide({.method = method,
-                                                            .path = path,
-                                                            .authorization = header(MHD_HTTP_HEADER_AUTHORIZATION),
-                                                            .has_body = has_body},
-                                                           server.rules_)};
+      client_request& r = *new client_request{from, decide_feed({.method = method,
+                                                                 .path = path,
+                                                                 .authorization = header(MHD_HTTP_HEADER_AUTHORIZATION),
+                                                                 .has_body = has_body},
+                                                                server.rules_)};
       *state = &r;   // on_end() deletes it
       {
         const std::lock_guard lock(server.mutex_);

@@ -62,15 +62,15 @@ struct planned_run_of<shards_source> {
 /// Returns one function that fuses `maps` and the maps that precede batch in `stages`. The recursion moves one map at a
 /// time from `stages` to `maps`. `Now` is the type of the items that the first stage in `stages` receives.
 template <class In, class Now, class... Maps, class First, class... Rest>
-auto maps_before_batch(std::uint64_t seed, stage_list<Maps...>&& maps, stage_list<First, Rest...>&& stages) {
+auto feeder_maps_before_batch(std::uint64_t seed, stage_list<Maps...>&& maps, stage_list<First, Rest...>&& stages) {
   if constexpr (is_map<First>)
-    return maps_before_batch<In, typename First::template out<Now>>(
+    return feeder_maps_before_batch<In, typename First::template out<Now>>(
         seed, append(std::move(maps), std::move(stages.first)), std::move(stages.rest));
   else return fused_maps<In, Maps...>({.seed = seed}, std::move(maps));
 }
 
 /// Throws the setup_error for a flow whose rows cannot be computed alone.
-[[noreturn]] inline void throw_not_alone(const std::string& got) {
+[[noreturn]] inline void throw_cannot_feed_rows(const std::string& got) {
   throw setup_error("feed_rows() needs a flow in which each row can be computed alone: got " + got +
                         ", expected an index and one row for each sample",
                     "Use plain tars, and a flow that consists of shuffle, map and batch");
@@ -78,7 +78,7 @@ auto maps_before_batch(std::uint64_t seed, stage_list<Maps...>&& maps, stage_lis
 
 /// Returns whether each row of a flow can be computed alone if its source has an index.
 template <class Flow>
-constexpr bool makes_rows_alone() {
+constexpr bool can_feed_rows() {
   if constexpr (!may_be_planned<Flow>()) return false;
   else
     return has_one_row_per_sample(static_cast<const decltype(Flow::stages)*>(nullptr)) &&
@@ -101,8 +101,8 @@ class flow_row_maker final : public row_maker {
   using cursor = typename planned::plan_type::cursor;
   using layout = typename columns_of<typename Flow::item>::type;
   using item = typename layout::item;
-  using maps = decltype(maps_before_batch<input, input>(0, stage_list<>{},
-                                                        skip_planned_stages(std::declval<Flow>().stages)));
+  using maps = decltype(feeder_maps_before_batch<input, input>(0, stage_list<>{},
+                                                               skip_planned_stages(std::declval<Flow>().stages)));
   static constexpr std::size_t together = layout::together;
 
  public:
@@ -165,7 +165,8 @@ class flow_row_maker final : public row_maker {
                  notice_outlet& notices)
       : source_(std::move(flow.source)),
         planned_(plan(facts, options, notices)),
-        maps_(maps_before_batch<input, input>(flow.seed, stage_list<>{}, skip_planned_stages(std::move(flow.stages)))),
+        maps_(feeder_maps_before_batch<input, input>(flow.seed, stage_list<>{},
+                                                     skip_planned_stages(std::move(flow.stages)))),
         places_(workers) {
     learn_shapes(facts.rows);
     run_.order = planned_->order_text();
@@ -175,7 +176,7 @@ class flow_row_maker final : public row_maker {
 
   owner<planned> plan(flow_facts& facts, const session_options& options, notice_outlet& notices) {
     facts.has_index = is_planned<Flow>(source_, options.on_damage.policy != damage::fail, notices);
-    if (!facts.has_index) throw_not_alone("an order without an index");
+    if (!facts.has_index) throw_cannot_feed_rows("an order without an index");
     // Without a budget, no memory is used to read neighbors of samples: a feeder may never need them.
     owner<planned_run> run = planned_run_for<Flow>(source_, facts, {.session = options, .budget_bytes = 0});
     return owner<planned>(static_cast<planned*>(run.release()));

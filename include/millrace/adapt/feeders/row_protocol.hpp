@@ -2,7 +2,7 @@
 // other machines. These functions do not depend on HTTP.
 //
 //   const std::string mine = mr::detail::hello_text(run);                       // of the trainer
-//   mr::detail::difference_of({.mine = mine, .theirs = answer, .feeder = "node7:8717"});   // "" if the runs are equal
+//   mr::detail::feeder_run_difference({.mine = mine, .theirs = answer, .feeder = "node7:8717"});   // "": equal
 //   const std::string path = mr::detail::rows_path(mr::detail::run_id(mine), range);     // /v1/8f0c.../rows/3/640-64-1
 //   mr::detail::feeder_row_decoder rows({.rows = 64, .max_row_bytes = 150'528});
 //   rows.add(piece, [&](const mr::detail::row_answer& a) { slots.put(a.row, a.bytes, a.crc); });   // for each piece
@@ -45,11 +45,11 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 /// Returns the build id that the linker stored in the program or the shared library that contains this function, as
 /// hexadecimal digits; empty if there is none.
-inline std::string build_id() {
+inline std::string program_build_id() {
   std::string id;
   const auto read_notes = [](dl_phdr_info* object, std::size_t, void* to) {
     const std::span headers(object->dlpi_phdr, object->dlpi_phnum);
-    const auto here = reinterpret_cast<std::uintptr_t>(&build_id);
+    const auto here = reinterpret_cast<std::uintptr_t>(&program_build_id);
     const auto contains = [&](const auto& h) {
       return h.p_type == PT_LOAD && here - (object->dlpi_addr + h.p_vaddr) < h.p_memsz;
     };
@@ -73,7 +73,7 @@ inline std::string build_id() {
 }
 
 /// Returns the facts that determine the bytes of rows, as lines `name=value`. `program` is a build id.
-inline std::string hello_text(const row_run& run, const std::string& program = build_id()) {
+inline std::string hello_text(const row_run& run, const std::string& program = program_build_id()) {
   if (program.empty())
     throw setup_error(
         "the program has no build id; trainers and feeders compare build ids to detect different programs",
@@ -92,7 +92,7 @@ struct hello_texts {
   std::string_view feeder{};   ///< address of the feeder, for errors
 };
 /// Returns a sentence with the lines that differ, and the remedy; empty if the texts are equal.
-inline std::string difference_of(const hello_texts& of) {
+inline std::string feeder_run_difference(const hello_texts& of) {
   if (of.mine == of.theirs) return {};
   std::string lines;
   const auto next_line = [](std::string_view& text) {
@@ -146,7 +146,7 @@ inline bool is_token(std::string_view text) noexcept {
   return std::all_of(text.begin(), text.end(), [](char c) { return c > ' ' && c <= '~'; });
 }
 /// Returns whether the header contains the token. The duration does not depend on the position of the first difference.
-inline bool has_token(std::string_view authorization, const std::string& token) {
+inline bool has_bearer_token(std::string_view authorization, const std::string& token) {
   const std::string expected = "Bearer " + token;
   int difference = authorization.size() == expected.size() ? 0 : 1;
   for (std::size_t i = 0; i < expected.size(); ++i)
@@ -172,14 +172,14 @@ struct feeder_decision {
 };
 
 /// Returns the answer to a request. A request cannot name a file. The texts of refusals are safe to print.
-inline feeder_decision decide(const feeder_request& request, const feeder_rules& rules) {
+inline feeder_decision decide_feed(const feeder_request& request, const feeder_rules& rules) {
   const auto refuse = [](unsigned status, const std::string& text) {
     return feeder_decision{.status = status, .text = text + "\n"};
   };
   if (request.method != "GET") return refuse(405, "got another method, expected GET");
   if (request.has_body) return refuse(413, "got a body, expected none");
   if (request.path == "/healthz") return {.action = feeder_action::health};
-  if (!rules.token.empty() && !has_token(request.authorization, rules.token))
+  if (!rules.token.empty() && !has_bearer_token(request.authorization, rules.token))
     return refuse(401, "the token is wrong or missing: expected the header Authorization: Bearer TOKEN");
   if (request.path == "/metrics") return {.action = feeder_action::metrics};
   if (request.path == hello_path(rules.run)) return {.text = rules.hello};

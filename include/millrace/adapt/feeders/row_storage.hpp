@@ -10,18 +10,18 @@
 // Set session_options::rows to such an object. A row is a pure function of the flow, the order, the epoch and the
 // position. Therefore any machine can compute any row, and a lost row only costs time. The session leaves the next rows
 // to its workers. It requests the rows after them while free_rows() is above 0. The session computes a requested row
-// itself if the storage drops the row_slots, or if the answer is late and the workers have no other row to compute. The
-// first result for a row is used; later results have no effect. Order, digests and resume points do not depend on the
-// storage. The session reads all samples. It needs them for the digests and keys of the rows, and for rows that it must
-// compute itself. A row consists of the bytes of its columns, in the order of batch<...>, little-endian and without
-// padding. In a ragged column, each row begins with its length, an int32. In a column whose rows vary in height and
-// width, each row begins with its height and its width, two int32.
+// itself if the storage drops the row_slots, or if the answer is late and the workers have no other row to
+// compute. The first result for a row is used; later results have no effect. Order, digests and resume points do not
+// depend on the storage. The session reads all samples. It needs them for the digests and keys of the rows, and for
+// rows that it must compute itself. A row consists of the bytes of its columns, in the order of batch<...>,
+// little-endian and without padding. In a ragged column, each row begins with its length, an int32. In a column whose
+// rows vary in height and width, each row begins with its height and its width, two int32.
 // Errors: open() throws setup_error to refuse the run. If free_rows() or read_rows() throws, the session sends one
 // notice, continues with its workers, and repeats its requests after a pause of 1 ms to 1 s. Bytes are untrusted: rows
 // with a wrong size or checksum are not used.
 // Threads: open() is called by the thread that creates the session, free_rows() and read_rows() by one other thread.
-// Any thread may use a row_slots, but only one thread at a time. This is allowed even after the end of the session.
-// Lifetime: the session shares ownership of the storage. Cost: a checksum and a copy of each row.
+// Any thread may use a row_slots, but only one thread at a time. This is allowed even after the end of the
+// session. Lifetime: the session shares ownership of the storage. Cost: a checksum and a copy of each row.
 #pragma once
 
 #include <millrace/base/version.hpp>
@@ -68,8 +68,8 @@ constexpr std::size_t max_request_rows(std::size_t max_row_bytes) noexcept {
 
 }   // namespace detail
 
-/// The places of requested rows in the slots of a session. Move-only. When the row_slots is destroyed, the session
-/// computes the rows that put() has not stored.
+/// The places of requested rows in the slots of a session. Move-only. When the row_slots is destroyed, the
+/// session computes the rows that put() has not stored.
 class row_slots {
  public:
   row_slots(row_slots&&) noexcept = default;

@@ -26,7 +26,7 @@
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 /// A table of objects (remote files) by name. Contains opened objects, and the objects of set indexes (set_index.hpp).
-class object_table {
+class remote_object_table {
  public:
   /// Returns the object with this name, or null if the table does not contain it.
   std::shared_ptr<remote_object> get(const std::string& name) const;
@@ -39,9 +39,9 @@ class object_table {
 };
 
 /// The prefetch window (limit of bytes ahead of the reader) of the most recently closed file.
-class last_window {
+class last_remote_window {
  public:
-  explicit last_window(std::size_t bytes) noexcept : last_(bytes) {}
+  explicit last_remote_window(std::size_t bytes) noexcept : last_(bytes) {}
   void keep(const fetch_window& w) noexcept;
   fetch_window of_next_file() const noexcept;
 
@@ -59,9 +59,9 @@ struct remote_context {
 
   const std::size_t part_bytes;
   part_memory memory;
-  std::atomic<std::size_t> readers{0};   // number of files that are prefetching
-  last_window windows{part_bytes};       // determines the initial window of the next file
-  object_table objects;
+  std::atomic<std::size_t> readers{0};      // number of files that are prefetching
+  last_remote_window windows{part_bytes};   // determines the initial window of the next file
+  remote_object_table objects;
   transfer_engine engine;
 };
 

@@ -45,7 +45,7 @@ MILLRACE_INLINE std::uint32_t crc32(std::span<const std::byte> data, std::uint32
 #ifdef __x86_64__
   if (data.size() >= crc32_least_bytes && cpu_has_pclmul()) {
     std::size_t done = 0;
-    state = crc32_by_tables(fold_crc32(data, state, done), 0);
+    state = crc32_by_tables(fold_crc32_lanes(data, state, done), 0);
     data = data.subspan(done);
   }
 #elif defined __aarch64__

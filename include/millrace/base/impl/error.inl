@@ -150,8 +150,9 @@ MILLRACE_RARE std::string printable_text(std::string_view text) {
   }
 }
 
-MILLRACE_RARE std::exception_ptr with_suspects(std::exception_ptr failure, late_data_error::suspect_samples samples,
-                                               std::uint64_t first, bool exact) {
+MILLRACE_RARE std::exception_ptr late_error_with_suspects(std::exception_ptr failure,
+                                                          late_data_error::suspect_samples samples, std::uint64_t first,
+                                                          bool exact) {
   try {
     std::rethrow_exception(failure);
   } catch (late_data_error& late) {

@@ -13,7 +13,7 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-namespace file_marks {
+namespace file_kind_marks {
 
 using namespace std::string_view_literals;
 
@@ -245,10 +245,10 @@ MILLRACE_RARE file_kind text_kind(const reader& r) noexcept {
   return text.starts_with('{') || text.starts_with('[') ? file_kind::json : file_kind::text;
 }
 
-}   // namespace file_marks
+}   // namespace file_kind_marks
 
 MILLRACE_RARE file_kind kind_of_file(const file_head& file) noexcept {
-  using namespace file_marks;
+  using namespace file_kind_marks;
   const reader r{file.front, file.file_bytes};
   if (file.front.size() < 4) return file_kind::unknown;
   const char first = static_cast<char>(file.front[0]);

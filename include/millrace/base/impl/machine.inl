@@ -170,7 +170,7 @@ MILLRACE_RARE machine_view machine_view::now(bool parent_starts_all) {
   return v;
 }
 
-MILLRACE_RARE machine_share divided(const machine_view& view, std::size_t processes) noexcept {
+MILLRACE_RARE machine_part_of_rank divided(const machine_view& view, std::size_t processes) noexcept {
   const auto count = static_cast<unsigned>(std::clamp<std::size_t>(processes, 1, 1U << 20));
   const bool is_bound = view.own_cores < view.machine_cores && view.own_cores < view.parent_cores;
   const bool is_common = view.own_cores >= view.machine_cores || view.parent_starts_all ||
@@ -182,7 +182,7 @@ MILLRACE_RARE machine_share divided(const machine_view& view, std::size_t proces
           .memory_bytes = view.memory_bytes / (view.memory_is_shared ? count : 1)};
 }
 
-MILLRACE_RARE machine_share share_of_machine(std::size_t processes) {
+MILLRACE_RARE machine_part_of_rank share_of_machine(std::size_t processes) {
   if (processes <= 1) return {.cores = usable_cores(), .memory_bytes = usable_memory_bytes()};
   return divided(machine_view::now(std::getenv("TORCHELASTIC_RUN_ID") != nullptr), processes);
 }

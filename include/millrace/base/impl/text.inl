@@ -12,7 +12,7 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-MILLRACE_RARE void sort_names(std::vector<std::string>& names, std::size_t first) {
+MILLRACE_RARE void sort_texts(std::vector<std::string>& names, std::size_t first) {
   std::vector<std::string*> order;
   for (std::size_t i = first; i < names.size(); ++i) order.push_back(&names[i]);
   if (order.empty()) return;

@@ -59,10 +59,10 @@ MILLRACE_INLINE bool pinned_slot::allocate_by_runtime(const pinned_place& where)
 
 MILLRACE_INLINE pinned_slot::~pinned_slot() {
   if (from_ == source::system) free_slot(memory_);
-  else quietly(gpu_, [&] { return pages_ ? cudaHostUnregister(memory_) : cudaFreeHost(memory_); });
+  else ignore_cuda_error(gpu_, [&] { return pages_ ? cudaHostUnregister(memory_) : cudaFreeHost(memory_); });
 }
 
-MILLRACE_INLINE std::unique_ptr<pinned_slot> spare_slots::reuse(std::size_t bytes) {
+MILLRACE_INLINE std::unique_ptr<pinned_slot> spare_slot_memory::reuse(std::size_t bytes) {
   std::vector<std::unique_ptr<pinned_slot>> freed;   // without the lock
   const std::size_t mapped = node_memory::mapped_bytes(bytes);
   const std::lock_guard lock(mutex_);
@@ -77,7 +77,7 @@ MILLRACE_INLINE std::unique_ptr<pinned_slot> spare_slots::reuse(std::size_t byte
   return slot;
 }
 
-MILLRACE_INLINE void spare_slots::keep(std::unique_ptr<pinned_slot> slot) noexcept {
+MILLRACE_INLINE void spare_slot_memory::keep(std::unique_ptr<pinned_slot> slot) noexcept {
   std::vector<std::unique_ptr<pinned_slot>> freed;   // without the lock
   const std::size_t bytes = slot->bytes();
   if (bytes > max_bytes_) return;
@@ -92,7 +92,8 @@ MILLRACE_INLINE void spare_slots::keep(std::unique_ptr<pinned_slot> slot) noexce
   }
 }
 
-MILLRACE_INLINE void spare_slots::free_first(std::size_t bytes, std::vector<std::unique_ptr<pinned_slot>>& freed) {
+MILLRACE_INLINE void spare_slot_memory::free_first(std::size_t bytes,
+                                                   std::vector<std::unique_ptr<pinned_slot>>& freed) {
   std::size_t count = 0, sum = 0;
   while (count < slots_.size() && sum < bytes) sum += slots_[count++]->bytes();
   const auto end = slots_.begin() + static_cast<std::ptrdiff_t>(count);
@@ -102,7 +103,7 @@ MILLRACE_INLINE void spare_slots::free_first(std::size_t bytes, std::vector<std:
   bytes_ -= sum;
 }
 
-MILLRACE_INLINE bool spare_slots::clear() noexcept {
+MILLRACE_INLINE bool spare_slot_memory::clear() noexcept {
   std::vector<std::unique_ptr<pinned_slot>> freed;
   const std::lock_guard lock(mutex_);
   freed.swap(slots_);
@@ -147,7 +148,7 @@ MILLRACE_INLINE int checked_ordinal(int ordinal) {
 MILLRACE_INLINE cuda_backend::cuda_backend(int ordinal, std::string sysfs)
     : gpu_(context_of(checked_ordinal(ordinal))),
       sysfs_(std::move(sysfs)),
-      spare_(std::make_shared<spare_slots>(max_spare_bytes)) {
+      spare_(std::make_shared<spare_slot_memory>(max_spare_bytes)) {
   cudaDeviceProp properties{};
   check_cuda(cudaGetDeviceProperties(&properties, ordinal), "cudaGetDeviceProperties");
   name_ = "cuda:" + std::to_string(ordinal) + " (" + properties.name + ")";
@@ -185,7 +186,7 @@ MILLRACE_INLINE void cuda_backend::make_copy_stream() {
 }
 
 MILLRACE_INLINE cuda_backend::~cuda_backend() {
-  quietly(gpu_, [&] { return cudaStreamDestroy(copies_); });
+  ignore_cuda_error(gpu_, [&] { return cudaStreamDestroy(copies_); });
 }
 
 MILLRACE_INLINE std::string cuda_backend::name() const {
@@ -248,7 +249,7 @@ MILLRACE_INLINE void cuda_backend::free_host(void* memory) noexcept {
 
 MILLRACE_INLINE bool cuda_backend::finish_copies() noexcept {
   cudaError_t result = cudaSuccess;
-  quietly(gpu_, [&] {
+  ignore_cuda_error(gpu_, [&] {
     result = cudaStreamQuery(copies_);
     if (result == cudaErrorNotReady) result = cudaStreamSynchronize(copies_);
     return result;
@@ -266,7 +267,7 @@ MILLRACE_INLINE void* cuda_backend::allocate_device(std::size_t bytes) {
 
 MILLRACE_INLINE void cuda_backend::free_device(void* memory) noexcept {
   finish_copies();   // one of them may have failed to record its event
-  quietly(gpu_, [&] { return cudaFree(memory); });
+  ignore_cuda_error(gpu_, [&] { return cudaFree(memory); });
 }
 
 MILLRACE_INLINE std::unique_ptr<device_event> cuda_backend::make_event() {
@@ -370,7 +371,7 @@ MILLRACE_INLINE std::unique_ptr<device_event> cuda_backend::make_event(unsigned 
 }
 
 MILLRACE_INLINE cuda_backend::event::~event() {
-  if (handle) quietly(gpu, [this] { return cudaEventDestroy(handle); });
+  if (handle) ignore_cuda_error(gpu, [this] { return cudaEventDestroy(handle); });
 }
 
 }   // namespace detail

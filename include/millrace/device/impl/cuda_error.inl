@@ -118,7 +118,7 @@ MILLRACE_INLINE const cuda_driver& the_driver() {
 }
 
 /// Returns the calling thread's current context; null if it has none.
-MILLRACE_INLINE void* calling_context() {
+MILLRACE_INLINE void* calling_cuda_context() {
   void* context = nullptr;
   check_cuda(the_driver().get_current(&context), "cuCtxGetCurrent");
   return context;
@@ -126,14 +126,14 @@ MILLRACE_INLINE void* calling_context() {
 
 MILLRACE_INLINE gpu_context context_of(int ordinal) {
   check_cuda(the_driver().init(0), "cuInit");
-  if (void* const current = calling_context(); current && current_gpu() == ordinal) return {ordinal, current};
+  if (void* const current = calling_cuda_context(); current && current_gpu() == ordinal) return {ordinal, current};
   gpu_context gpu{.ordinal = ordinal};
   check_cuda(the_driver().retain_primary(&gpu.handle, ordinal), "cuDevicePrimaryCtxRetain");
   return gpu;
 }
 
 MILLRACE_INLINE current_context::current_context(const gpu_context& gpu) {
-  if (calling_context() == gpu.handle) return;
+  if (calling_cuda_context() == gpu.handle) return;
   check_cuda(the_driver().push(gpu.handle), "cuCtxPushCurrent");
   pushed_ = true;
 }
@@ -149,7 +149,7 @@ MILLRACE_INLINE void enter_context(const gpu_context& gpu) {
 
 MILLRACE_INLINE void check_default_stream(cudaStream_t stream, const gpu_context& gpu) {
   if (stream && stream != cudaStreamLegacy && stream != cudaStreamPerThread) return;
-  void* const current = calling_context();
+  void* const current = calling_cuda_context();
   if (current && current != gpu.handle && current_gpu() == gpu.ordinal)
     throw setup_error(
         "the default stream belongs to the thread's current context, but the device was created in a "

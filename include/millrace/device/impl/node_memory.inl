@@ -25,8 +25,8 @@
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 /// Sets the preferred node of pages by the system call mbind. Returns errno, or 0.
-MILLRACE_INLINE int prefer_node([[maybe_unused]] void* memory, [[maybe_unused]] std::size_t bytes,
-                                [[maybe_unused]] unsigned node) noexcept {
+MILLRACE_INLINE int prefer_numa_node([[maybe_unused]] void* memory, [[maybe_unused]] std::size_t bytes,
+                                     [[maybe_unused]] unsigned node) noexcept {
 #ifdef SYS_mbind
   constexpr int preferred = 1;   // MPOL_PREFERRED of linux/mempolicy.h
   constexpr std::size_t word_bits = 8 * sizeof(unsigned long);
@@ -68,7 +68,7 @@ MILLRACE_INLINE node_memory::node_memory(std::size_t bytes, std::optional<unsign
 #ifdef MADV_DONTFORK
   static_cast<void>(::madvise(memory_, bytes_, MADV_DONTFORK));
 #endif
-  if (node) error_ = prefer_node(memory_, bytes_, *node);
+  if (node) error_ = prefer_numa_node(memory_, bytes_, *node);
 }
 
 MILLRACE_INLINE bool node_memory::touch(const std::vector<unsigned>& cores) {

@@ -34,7 +34,7 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 // Applies a list of photometric operations to pixels, in place.
 //
-//   mr::detail::basic_photometric_runner<mr::detail::portable_color_kernels> runner;   // reused for all images
+//   mr::detail::basic_photometric_runner<mr::detail::portable_photometric_kernels> runner;   // reused for all images
 //   runner.run(ops, pixels);
 //
 // Some operations map each byte separately, for example brightness. The runner combines consecutive operations of this
@@ -42,7 +42,7 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 // the end of the list. The result is bit-identical to running one operation after another.
 // Errors: throws std::bad_alloc. Threads: not thread-safe; one thread at a time.
 
-struct portable_color_kernels {
+struct portable_photometric_kernels {
   using pixels = portable_pixels;
   using hues = portable_hues;
   using sharpening = portable_sharpening;
@@ -123,7 +123,7 @@ class basic_photometric_runner {
       case photometric_kind::pillow_blur: return box_blur_.run(p, box_weights_of(op.value));
       case photometric_kind::torchvision_blur:
         return gaussian_blur_.run(p, gaussian_weights_of(static_cast<std::size_t>(op.numbers[0]), op.value));
-      case photometric_kind::rotate: return warp_.run(p, rotation_of(op.value, size), op.filter, op.fill);
+      case photometric_kind::rotate: return warp_.run(p, affine_rotation(op.value, size), op.filter, op.fill);
       case photometric_kind::shear_x: return warp_.run(p, shear_x_of(op.value), op.filter, op.fill);
       case photometric_kind::shear_y: return warp_.run(p, shear_y_of(op.value), op.filter, op.fill);
       case photometric_kind::translate: return warp_.run(p, translation_of(op.value, op.second), op.filter, op.fill);
@@ -154,7 +154,7 @@ class basic_photometric_runner {
 
   void run_equalize(const rgb_pixels& p) {
     const std::array<byte_counts, 3> counts = pixel_kernels::count(p.data, p.count());
-    const auto table = [&](std::size_t c) { return equalize_table(counts_after(counts[c], tables_[c])); };
+    const auto table = [&](std::size_t c) { return equalize_table(histogram_after(counts[c], tables_[c])); };
     tables_.then(table(0), table(1), table(2));
   }
 
@@ -189,7 +189,7 @@ class basic_photometric_runner {
     Kernels::mixing::run(parts, p.bytes(), p.data);
   }
 
-  pending_tables tables_;
+  pending_byte_tables tables_;
   std::vector<std::uint8_t> memory_;
   box_blur<typename Kernels::boxes> box_blur_;
   gaussian_blur<typename Kernels::gaussian> gaussian_blur_;
@@ -205,7 +205,7 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 #if defined __x86_64__ || defined __aarch64__
 
-struct vector_color_kernels {
+struct vector_photometric_kernels {
   using pixels = word_layer::pixels;
   using hues = word_layer::hues;
   using sharpening = word_layer::sharpening;
@@ -227,17 +227,17 @@ class photometric_runner {
 
  private:
   bool vectors_ = cpu_has_word_layer();
-  basic_photometric_runner<vector_color_kernels> fast_;
-  basic_photometric_runner<portable_color_kernels> plain_;
+  basic_photometric_runner<vector_photometric_kernels> fast_;
+  basic_photometric_runner<portable_photometric_kernels> plain_;
 };
 
 #elif defined __aarch64__
 
-using photometric_runner = basic_photometric_runner<vector_color_kernels>;
+using photometric_runner = basic_photometric_runner<vector_photometric_kernels>;
 
 #else
 
-using photometric_runner = basic_photometric_runner<portable_color_kernels>;
+using photometric_runner = basic_photometric_runner<portable_photometric_kernels>;
 
 #endif
 

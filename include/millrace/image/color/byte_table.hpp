@@ -100,14 +100,14 @@ inline byte_table equalize_table(const byte_counts& counts) noexcept {
 }
 
 /// Returns the histogram of the bytes after the table is applied to each byte.
-inline byte_counts counts_after(const byte_counts& counts, const byte_table& table) noexcept {
+inline byte_counts histogram_after(const byte_counts& counts, const byte_table& table) noexcept {
   byte_counts mapped{};
   for (std::size_t value = 0; value < 256; ++value) mapped[table[value]] += counts[value];
   return mapped;
 }
 
 /// The tables of the three channels, which basic_photometric_runner applies to the pixels later.
-class pending_tables {
+class pending_byte_tables {
  public:
   bool empty() const noexcept { return empty_; }
   /// Returns whether the three channels have the same table.

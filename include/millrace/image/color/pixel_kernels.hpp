@@ -29,7 +29,7 @@ inline int luma_of(const std::uint8_t* pixel) noexcept {
 }
 
 struct portable_pixels {
-  static void apply(const pending_tables& tables, std::uint8_t* data, std::size_t pixels) noexcept {
+  static void apply(const pending_byte_tables& tables, std::uint8_t* data, std::size_t pixels) noexcept {
     const byte_table red = tables[0], green = tables[1], blue = tables[2];
     for (std::uint8_t *at = data, *const end = data + 3 * pixels; at != end; at += 3) {
       at[0] = red[at[0]];

@@ -80,7 +80,7 @@ struct label_source {
 label_source open_png_labels(bytes field);
 
 /// Decodes the rows [begin, end) of a PNG into memory of the scratch; see label_source::row_function.
-label_rows rows_of_png(const label_source& from, std::size_t begin, std::size_t end, scratch& s);
+label_rows label_rows_of_png(const label_source& from, std::size_t begin, std::size_t end, scratch& s);
 
 /// Opens a label map. Throws data_error if the field is not a label map, is damaged, or has samples of more than
 /// `limit_bytes`.

@@ -94,7 +94,7 @@ struct u16_samples {
 };
 
 /// Returns the scale and the bias of a channel. Throws setup_error if a number is out of range.
-channel_scale sample_scale_of(const sample_normalization& by, std::size_t channel);
+channel_scale u16_scale_of(const sample_normalization& by, std::size_t channel);
 
 }   // namespace detail
 
@@ -108,7 +108,7 @@ class normalized_u16_picture {
   /// Stores a plan and the normalization of its samples. Throws setup_error if a std is not positive or a number is not
   /// finite.
   normalized_u16_picture(u16_picture plan, const sample_normalization& by) : picture_(std::move(plan)) {
-    for (std::size_t c = 0; c < channels_.size(); ++c) channels_[c] = detail::sample_scale_of(by, c);
+    for (std::size_t c = 0; c < channels_.size(); ++c) channels_[c] = detail::u16_scale_of(by, c);
   }
 
   /// Returns [3, height, width].
@@ -125,7 +125,7 @@ class normalized_u16_picture {
     const std::size_t pixels = row.size() / 3;
     for (std::size_t c = 0; c < 3; ++c)
       for (std::size_t i = 0; i < pixels; ++i)
-        row[c * pixels + i] = detail::to_element<T>(
+        row[c * pixels + i] = detail::half_element<T>(
             __builtin_fmaf(static_cast<float>(samples[3 * i + c]), channels_[c].scale, channels_[c].bias));
   }
 

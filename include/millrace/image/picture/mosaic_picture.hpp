@@ -77,7 +77,7 @@ class mosaic_picture {
 
   /// Decodes into `row`, which must have height * width * 3 bytes. Throws setup_error if the row has another size, and
   /// data_error if a file is damaged.
-  void render(std::span<std::uint8_t> row, scratch& s) const { detail::render_as_group(*this, row, s); }
+  void render(std::span<std::uint8_t> row, scratch& s) const { detail::render_group_of_pictures(*this, row, s); }
   using group = picture::group;
   /// Adds the images to a group whose images are rendered together.
   void join(group& all, std::span<std::uint8_t> row) const {

@@ -115,7 +115,7 @@ class patch_list {
 
   /// Decodes the images into the first patches of `row`, which has space for max_patches patches. Throws setup_error if
   /// `row` has another size, and data_error if a file is damaged.
-  void render(std::span<std::uint8_t> row, scratch& s) const { detail::render_as_group(*this, row, s); }
+  void render(std::span<std::uint8_t> row, scratch& s) const { detail::render_group_of_pictures(*this, row, s); }
   using group = picture::group;
   /// Adds the images to a group, to be rendered into the first patches of `row`, which has space for max_patches
   /// patches.

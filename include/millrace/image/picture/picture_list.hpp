@@ -99,7 +99,7 @@ class picture_list {
 
   /// Decodes the images, one after the other, into the front of `row`, which has space for max_pictures images. Throws
   /// setup_error if `row` has another size, data_error if a file is damaged.
-  void render(std::span<std::uint8_t> row, scratch& s) const { detail::render_as_group(*this, row, s); }
+  void render(std::span<std::uint8_t> row, scratch& s) const { detail::render_group_of_pictures(*this, row, s); }
   using group = picture::group;
   /// Adds the images to a group, to be rendered into the front of `row`, which has space for max_pictures images.
   void join(group& all, std::span<std::uint8_t> row) const {

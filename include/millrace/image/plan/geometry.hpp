@@ -160,7 +160,7 @@ struct shown_outputs {
 shown_outputs nearest_pixels(const plan_axis& axis, padding_mode padding, std::vector<std::uint32_t>& pixels);
 
 /// The source pixels of the outputs, on both axes of a plan. An object can be reused for other plans.
-struct nearest_grid {
+struct nearest_pixel_grid {
   std::vector<std::uint32_t> rows, columns;
   shown_outputs shown_rows, shown_columns;
 

@@ -60,7 +60,7 @@ struct padded_axis {
 };
 
 /// The padding of an image to render.
-struct job_padding {
+struct padding_of_plan {
   padded_axis across{}, down{};
   padding_fill fill{};
 };

@@ -66,7 +66,7 @@ struct erased_box {
         T* const line = numbers.data() + (plane * size.height + box.top + y) * size.width + box.left;
         if (fill == erase_fill::zero) std::fill_n(line, box.width, T{});
         else
-          for (std::size_t x = 0; x < box.width; ++x) line[x] = to_element<T>(normal_noise(noise_key, index++));
+          for (std::size_t x = 0; x < box.width; ++x) line[x] = half_element<T>(normal_noise(noise_key, index++));
       }
   }
 };

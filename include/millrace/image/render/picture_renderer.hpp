@@ -42,7 +42,7 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 // Joins requests for the same JPEG. The JPEG is then decoded once, and all jobs that render it share the decoded planes
 // (luma and chroma).
 //
-//   mr::detail::shared_requests all;                  // reused for all batches
+//   mr::detail::shared_decode_requests all;                  // reused for all batches
 //   all.begin(jobs.size());
 //   all.add(0, request, {.width = 500, .height = 375});
 //   all.close();
@@ -57,7 +57,7 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 // is first. The request with the fewest bytes is last, because the decoder may process it alone.
 // Errors: std::bad_alloc. Threads: not thread-safe; one thread at a time.
 
-class shared_requests {
+class shared_decode_requests {
  public:
   /// Begins a list of at most `jobs` jobs.
   void begin(std::size_t jobs) {
@@ -352,7 +352,7 @@ class picture_renderer {
   jpeg_decoder libjpeg_;
   plane_resizer resizer_;
   row_finisher finisher_;
-  shared_requests requests_;
+  shared_decode_requests requests_;
   std::vector<built_in_result> outcomes_;   // one per job
   std::uint64_t built_in_pictures_ = 0, built_in_progressive_ = 0, shared_ = 0;
 };

@@ -60,7 +60,7 @@ class basic_plane_resizer {
     if (planes.components == 1) render_gray(planes);
     else if (job_.fast) render_fast(planes);
     else render_exact(planes);
-    if (streams_) Kernels::numbers::finish_streaming();
+    if (streams_) Kernels::plane_numbers::finish_streaming();
   }
 
   /// Prepares for source rows of RGBX with `width` pixels, beginning at source column `left`. The first row is
@@ -84,14 +84,14 @@ class basic_plane_resizer {
   void commit_row() noexcept {
     const std::size_t k = input_rows_++ % 4;
     std::uint8_t* const lines[3] = {input_line(0, k), input_line(1, k), input_line(2, k)};
-    Kernels::numbers::split(pixels_.data(), input_pixels_, lines);
+    Kernels::plane_numbers::split(pixels_.data(), input_pixels_, lines);
     if (k != 3 && rows_.source_begin() + input_rows_ != rows_.source_end()) return;
     pushed_rows rows;
     for (std::size_t c = 0; c < 3; ++c)
       for (std::size_t r = 0; r < 4; ++r) rows.rows[c][r] = input_line(c, std::min(r, k));
     main_.push(rows);
     for (; wants_rows() && main_.ready(next_output_); ++next_output_) emit_rgb();
-    if (!wants_rows() && streams_) Kernels::numbers::finish_streaming();
+    if (!wants_rows() && streams_) Kernels::plane_numbers::finish_streaming();
   }
 
   const tap_table& rows() const noexcept { return rows_; }
@@ -140,7 +140,7 @@ class basic_plane_resizer {
       top_up_luma();
       main_.taps(next_output_, main_taps_);
       main_taps_.plane_stride = 0;
-      emit([&](const row_output& to) { Kernels::rows::blend_rgb(main_taps_, to); });
+      emit([&](const row_output& to) { Kernels::plane_rows::blend_rgb(main_taps_, to); });
     }
   }
 
@@ -174,7 +174,7 @@ class basic_plane_resizer {
       }
       main_.taps(next_output_, main_taps_);
       chroma_.taps(next_output_, chroma_taps_);
-      emit([&](const row_output& to) { Kernels::rows::blend_ycc(main_taps_, chroma_taps_, to); });
+      emit([&](const row_output& to) { Kernels::plane_rows::blend_ycc(main_taps_, chroma_taps_, to); });
     }
   }
 
@@ -199,7 +199,7 @@ class basic_plane_resizer {
 
   void emit_rgb() noexcept {
     main_.taps(next_output_, main_taps_);
-    emit([&](const row_output& to) { Kernels::rows::blend_rgb(main_taps_, to); });
+    emit([&](const row_output& to) { Kernels::plane_rows::blend_rgb(main_taps_, to); });
   }
 
   /// Writes one output row, next_output_, to its position in the target.
@@ -234,9 +234,10 @@ class basic_plane_resizer {
       T* plane = static_cast<T*>(job_.target.data) + c * outputs_ * width_;
       const std::uint8_t* line = line_.data() + c * line_bytes_;
       const number_scale s{.scale = job_.target.scale[c], .bias = job_.target.bias[c], .streams = streams_};
-      if (!job_.plan.transposed) Kernels::numbers::write(line, width_, plane + row * width_, s);
+      if (!job_.plan.transposed) Kernels::plane_numbers::write(line, width_, plane + row * width_, s);
       else
-        for (std::size_t x = 0; x < width_; ++x) portable_numbers::write(line + x, 1, plane + x * outputs_ + row, s);
+        for (std::size_t x = 0; x < width_; ++x)
+          portable_pixel_numbers::write(line + x, 1, plane + x * outputs_ + row, s);
     }
   }
 
@@ -263,9 +264,9 @@ struct portable_taps {
 struct portable_plane_kernels {
   using taps = portable_taps;
   using upsampling = portable_upsampling;
-  using columns = portable_columns;
-  using rows = portable_rows;
-  using numbers = portable_numbers;
+  using tap_columns = portable_tap_columns;
+  using plane_rows = portable_row_blends;
+  using plane_numbers = portable_pixel_numbers;
 };
 
 }}}   // namespace millrace::detail

@@ -1,6 +1,6 @@
 // The horizontal half of a resize: rows of u8 samples become rows of 16-bit sums, one sum per output column.
 //
-//   mr::detail::portable_columns columns;                           // reused for all images
+//   mr::detail::portable_tap_columns columns;                           // reused for all images
 //   columns.build({.taps = taps, .origin = 100, .flipped = true});  // rows begin at source column 100
 //   columns.run({.rows = {a, b, c, d}, .out = sums, .stride = 672, .offset = -16384});
 //
@@ -24,7 +24,7 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-struct column_plan {
+struct tap_column_plan {
   const tap_table& taps;
   std::size_t origin = 0;   ///< source column of a row's first sample
   bool flipped = false;
@@ -41,7 +41,7 @@ struct column_plan {
   }
 };
 
-struct column_rows {
+struct tap_column_rows {
   const std::uint8_t* rows[4];
   std::int16_t* out = nullptr;
   std::size_t stride = 0;
@@ -83,7 +83,7 @@ struct long_column_taps {
   std::vector<std::size_t> first{};      ///< the first sample of each output
   std::vector<std::int16_t> weights{};   ///< 16 * chunks for each output
 
-  void build(const column_plan& plan) {
+  void build(const tap_column_plan& plan) {
     const std::size_t outputs = plan.taps.outputs(), padded = padded_columns(outputs);
     chunks = (plan.taps.max_count() + 15) / 16;
     first.assign(padded, 0);
@@ -102,9 +102,9 @@ struct long_column_taps {
   }
 };
 
-class portable_columns {
+class portable_tap_columns {
  public:
-  void build(const column_plan& plan) {
+  void build(const tap_column_plan& plan) {
     const std::size_t outputs = plan.taps.outputs();
     clamps_ = plan.taps.overshoots();
     taps_ = plan.taps.max_count();
@@ -122,7 +122,7 @@ class portable_columns {
 
   std::size_t padded() const noexcept { return padded_columns(first_.size()); }
 
-  void run(const column_rows& r) const noexcept {
+  void run(const tap_column_rows& r) const noexcept {
     for (std::size_t k = 0; k < 4; ++k)
       for (std::size_t o = 0; o < first_.size(); ++o) {
         const int value = (sum(r.rows[k], o) + 32) >> 6;

@@ -67,9 +67,9 @@ struct alignas(64) short_column_group {
 
 #include <millrace/simd/layer_begin.inc>
 
-class columns {
+class tap_columns {
  public:
-  void build(const column_plan& plan) {
+  void build(const tap_column_plan& plan) {
     outputs_ = plan.taps.outputs();
     const std::size_t taps = plan.taps.max_count();
     pairs_ = (taps + 1) / 2;
@@ -85,7 +85,7 @@ class columns {
 
   std::size_t padded() const noexcept { return padded_columns(outputs_); }
 
-  void run(const column_rows& r) const noexcept {
+  void run(const tap_column_rows& r) const noexcept {
     switch (kind_) {
       case kind::short_taps:
         if (wide_) avx512::short_columns::run(short_, r, pairs_, true);
@@ -105,7 +105,7 @@ class columns {
  private:
   enum class kind : std::uint8_t { short_taps, medium_taps, long_taps };
 
-  bool build_short(const column_plan& plan) {
+  bool build_short(const tap_column_plan& plan) {
     short_.resize(padded() / columns_at_once);
     one_window_ = true;
     for (std::size_t g = 0; g < short_.size(); ++g) {
@@ -132,7 +132,7 @@ class columns {
   }
 
   /// Writes the weights of 8 outputs, starting with output `begin`. If fewer outputs remain, writes only their weights.
-  void put_weights(const column_plan& plan, std::size_t begin, short_column_group& group,
+  void put_weights(const tap_column_plan& plan, std::size_t begin, short_column_group& group,
                    std::size_t lane) const noexcept {
     constexpr std::size_t places = tap_table::padded_count;
     const std::size_t count = std::min<std::size_t>(outputs_ - begin, 8), missing = 8 - count;

@@ -33,9 +33,9 @@
 
 #include <millrace/simd/layer_begin.inc>
 
-class columns {
+class tap_columns {
  public:
-  void build(const column_plan& plan) {
+  void build(const tap_column_plan& plan) {
     outputs_ = plan.taps.outputs();
     taps_ = plan.taps.max_count();
     clamps_ = plan.taps.overshoots();
@@ -48,7 +48,7 @@ class columns {
 
   std::size_t padded() const noexcept { return padded_columns(outputs_); }
 
-  void run(const column_rows& r) const noexcept {
+  void run(const tap_column_rows& r) const noexcept {
     switch (kind_) {
       case kind::bytes_6: return run_few(r);
       case kind::bytes_5: return run_groups<byte_sums<5>>(r);
@@ -76,7 +76,7 @@ class columns {
   };
 
   /// Returns false if the samples of 8 neighboring outputs do not fit into a window.
-  bool build_groups(const column_plan& plan) {
+  bool build_groups(const tap_column_plan& plan) {
     groups_.resize(padded() / 8);
     std::size_t widest = 0;
     for (std::size_t g = 0; g < groups_.size(); ++g) {
@@ -94,7 +94,7 @@ class columns {
   }
 
   /// Returns false if the sum of samples times low parts of weights could exceed 16 bits.
-  bool build_byte_weights(const column_plan& plan) {
+  bool build_byte_weights(const tap_column_plan& plan) {
     const int bits = kind_ == kind::bytes_6 ? 6 : 5;
     int largest = 0;
     clear_weights();
@@ -112,7 +112,7 @@ class columns {
     return largest <= 257;
   }
 
-  void build_word_weights(const column_plan& plan) {
+  void build_word_weights(const tap_column_plan& plan) {
     clear_weights();
     for (group& g : groups_) {
       const uint8x8_t first = vld1_u8(g.pick);
@@ -194,7 +194,7 @@ class columns {
   };
 
   /// The usual numbers of taps have their own loops.
-  void run_few(const column_rows& r) const noexcept {
+  void run_few(const tap_column_rows& r) const noexcept {
     if (registers_ == 1 && taps_ == 2) return run_groups<byte_sums<6>, 1, 2>(r);
     if (registers_ == 1 && taps_ == 3) return run_groups<byte_sums<6>, 1, 3>(r);
     if (registers_ == 1 && taps_ == 4) return run_groups<byte_sums<6>, 1, 4>(r);
@@ -202,13 +202,13 @@ class columns {
     run_groups<byte_sums<6>>(r);
   }
   template <class Sums>
-  void run_groups(const column_rows& r) const noexcept {
+  void run_groups(const tap_column_rows& r) const noexcept {
     if (registers_ == 1) return run_groups<Sums, 1, 0>(r);
     registers_ == 2 ? run_groups<Sums, 2, 0>(r) : run_groups<Sums, 4, 0>(r);
   }
 
   template <class Sums, int registers, std::size_t taps>
-  [[gnu::noinline]] void run_groups(const column_rows& r) const noexcept {
+  [[gnu::noinline]] void run_groups(const tap_column_rows& r) const noexcept {
     const tap_pair* pair = weights_.data();
     const std::size_t pairs = taps == 0 ? pairs_ : (taps + 1) / 2, stride = r.stride;
     const std::uint8_t* const rows[4] = {r.rows[0], r.rows[1], r.rows[2], r.rows[3]};

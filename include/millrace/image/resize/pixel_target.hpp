@@ -5,7 +5,7 @@
 //   mr::detail::pixel_target n{.data = numbers, .type = mr::detail::pixel_type::f32,
 //                              .scale = {1 / 58.4F, 1 / 57.1F, 1 / 57.4F}, .bias = {-2.1F, -2.0F, -1.8F},
 //                              .cold = true};
-//   mr::detail::portable_numbers::write(line, 224, static_cast<float*>(to), {.scale = s, .bias = b});
+//   mr::detail::portable_pixel_numbers::write(line, 224, static_cast<float*>(to), {.scale = s, .bias = b});
 //
 // A number is fma(x, scale, bias), where x is the byte of the u8 image. The bits equal those of normalize() for the u8
 // image. `cold` indicates that the memory is not in the cache and will not be read soon. If `cold` is set and alignment
@@ -38,11 +38,11 @@ struct number_scale {
   bool streams = false;   ///< if true, stores bypass the cache; memory must then begin and end at multiples of 32 bytes
 };
 
-struct portable_numbers {
+struct portable_pixel_numbers {
   template <class T>
   static void write(const std::uint8_t* from, std::size_t count, T* to, const number_scale& s) noexcept {
     for (std::size_t i = 0; i < count; ++i)
-      to[i] = to_element<T>(__builtin_fmaf(static_cast<float>(from[i]), s.scale, s.bias));
+      to[i] = half_element<T>(__builtin_fmaf(static_cast<float>(from[i]), s.scale, s.bias));
   }
 
   /// Splits RGBX pixels, as libjpeg returns them, into one line per channel.

@@ -34,10 +34,10 @@ struct vector_plane_kernels {
 #else
   using taps = portable_taps;   // fast enough: computing the taps is only 2 % of the instructions for an image
 #endif
-  using columns = word_layer::columns;
+  using tap_columns = word_layer::tap_columns;
   using upsampling = word_layer::upsampling;
-  using rows = word_layer::rows;
-  using numbers = word_layer::numbers;
+  using plane_rows = word_layer::plane_rows;
+  using plane_numbers = word_layer::plane_numbers;
 };
 
 }}}   // namespace millrace::detail

@@ -28,7 +28,7 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-struct resample_options {
+struct plane_resample_options {
   const tap_table& rows;
   const tap_table& columns;
   std::size_t origin = 0;
@@ -49,7 +49,7 @@ class basic_plane_resampler {
   explicit basic_plane_resampler(bool wide_vectors) : wide_vectors_(wide_vectors) {}
 
   /// Begins an image. The tap tables (weights, see tap_table.hpp) must stay valid until the last output has been read.
-  void start(const resample_options& o) {
+  void start(const plane_resample_options& o) {
     rows_ = &o.rows;
     planes_ = o.planes;
     offset_ = o.offset;
@@ -183,7 +183,7 @@ class basic_plane_resampler {
       const std::size_t place = place_of(o) * planes_ + p;
       a.sums = sums_.data() + place * padded_width_;
       for (std::size_t k = 0; k < rows_at_once; ++k) a.rows[k] = pushed.rows[p][k] + skip_;
-      Kernels::rows::add_rows(a);
+      Kernels::plane_rows::add_rows(a);
       if (use.ends) columns_.run_wide({.row = wide_.data(), .out = ring_.data() + place * line_, .offset = offset_});
     }
   }
@@ -199,11 +199,11 @@ class basic_plane_resampler {
                     .begins = use.begins,
                     .finished = use.ends ? ring_.data() + place * line_ : nullptr};
     std::copy_n(use.weights, rows_at_once, a.weights);
-    Kernels::rows::add_lines(a);
+    Kernels::plane_rows::add_lines(a);
   }
 
   const bool wide_vectors_;
-  typename Kernels::columns columns_;
+  typename Kernels::tap_columns columns_;
   const tap_table* rows_ = nullptr;
   std::size_t planes_ = 1, line_ = 0, skip_ = 0, width_ = 0, padded_width_ = 0, ring_rows_ = 4;
   std::size_t begin_row_ = 0, next_row_ = 0, next_output_ = 0;

@@ -174,7 +174,7 @@ struct resize_plan {
 //
 //   const mr::detail::plane_box box = mr::detail::resize_source_box(plan, {.width = 500, .height = 375});
 //   decode(box);                         // rows box.top to box.bottom, columns box.left to box.right
-//   const mr::detail::source_span s = mr::detail::span_of(plan.columns);     // the pixels that tap_table::build() uses
+//   const mr::detail::source_span s = mr::detail::source_span_of(plan.columns);   // the pixels that build() uses
 //
 // The box includes one extra pixel on each side for the upsampling of chroma. Units: pixels of the stored image.
 // Errors: none. Threads: pure functions; any thread.
@@ -194,7 +194,7 @@ struct plane_size {
 };
 
 /// Returns the pixels that have a weight for any rendered output of the axis.
-constexpr source_span span_of(const plan_axis& axis) noexcept {
+constexpr source_span source_span_of(const plan_axis& axis) noexcept {
   const auto floor_of = [](std::int64_t a, std::int64_t b) { return a / b - (a % b < 0 ? 1 : 0); };
   const std::int64_t step = axis.denominator * axis.target;   // half a source pixel
   const std::int64_t reach = reach_of(axis, step);
@@ -209,7 +209,7 @@ constexpr source_span span_of(const plan_axis& axis) noexcept {
 
 /// Returns the pixels to decode for a plan, with the extra pixel on each side, clipped to the image.
 constexpr plane_box resize_source_box(const resize_plan& plan, const plane_size& image) noexcept {
-  const source_span across = span_of(plan.columns), down = span_of(plan.rows);
+  const source_span across = source_span_of(plan.columns), down = source_span_of(plan.rows);
   const auto before = [](std::size_t x) { return x == 0 ? x : x - 1; };
   return {.left = before(across.begin),
           .top = before(down.begin),

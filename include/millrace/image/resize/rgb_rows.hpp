@@ -120,7 +120,7 @@ class basic_rgb_rows {
     const std::size_t in_region = y - static_cast<std::size_t>(planes_.top), own = in_region / 2;
     for (std::size_t c = 0; c < 2; ++c) {
       const guarded_plane& plane = plane_[1 + c];
-      const chroma_span s = span_of(plane);
+      const chroma_span s = source_span_of(plane);
       const auto [first, second, third, fourth] = plane.four_rows(own == 0 ? 0 : own - 1);
       const bool is_top = own == 0;   // the first chroma row also replaces the missing row above it
       const std::uint8_t* const rows[rows_at_once] = {first + s.begin, (is_top ? first : second) + s.begin,
@@ -179,7 +179,7 @@ class basic_rgb_rows {
     std::size_t begin, before, count;
   };
 
-  chroma_span span_of(const guarded_plane& plane) const noexcept {
+  chroma_span source_span_of(const guarded_plane& plane) const noexcept {
     const std::size_t first = chroma_left(), before = first == 0 ? 0 : 1;
     const std::size_t end = std::min(first + (count_ + 1) / 2 + 1, plane.width());
     return {first - before, before, end - first + before};
@@ -196,7 +196,7 @@ class basic_rgb_rows {
   /// Returns the samples of a chroma row, multiplied by four. The chroma must not be subsampled vertically.
   const std::int16_t* sum(std::size_t c, std::size_t own) noexcept {
     std::int16_t* const sums = sums_of(c);
-    const chroma_span s = span_of(plane_[1 + c]);
+    const chroma_span s = source_span_of(plane_[1 + c]);
     const std::uint8_t* const row = plane_[1 + c].row(own) + s.begin;
     Kernels::sum_rows(row, row, s.count, sums - s.before);
     repeat_ends(sums, s);

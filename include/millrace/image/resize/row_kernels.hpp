@@ -4,8 +4,8 @@
 //
 //   mr::detail::row_taps t{.rows = {a, b}, .weights = {6000, 10384}, .count = 2,
 //                          .plane_stride = 224};                     // a row has three planes of 224 numbers: R, G, B
-//   mr::detail::portable_rows::blend_rgb(t, {.bytes = row, .columns = 224});
-//   mr::detail::portable_rows::blend_ycc(luma, chroma, {.bytes = row, .columns = 224});
+//   mr::detail::portable_row_blends::blend_rgb(t, {.bytes = row, .columns = 224});
+//   mr::detail::portable_row_blends::blend_ycc(luma, chroma, {.bytes = row, .columns = 224});
 //
 // The input rows must be from the column kernels of the same implementation, because each implementation has its own
 // order of columns.
@@ -13,7 +13,7 @@
 // - Negative weights must be first, because a sum saturates at the largest 16-bit number.
 // - blend_rgb computes R, G and B in the same way. A gray image is RGB with a plane_stride of 0.
 // - blend_ycc converts luma and centered chroma. The weights of chroma include factors of the color conversion; see
-//   row_weights. Colors are clamped after the resize.
+//   tap_row_weights. Colors are clamped after the resize.
 // - add_rows adds four rows of u8 to 32-bit sums. add_lines adds four rows of Q7 to 32-bit sums. Both functions are for
 //   output rows with many input rows.
 //
@@ -76,7 +76,7 @@ struct line_addition {
 };
 
 /// Converts the weight of a row to the weights of the row's colors.
-struct row_weights {
+struct tap_row_weights {
   static constexpr std::int16_t rgb(int weight) noexcept {
     return static_cast<std::int16_t>(std::min(2 * weight, 32'767));
   }
@@ -96,13 +96,13 @@ struct row_weights {
   static constexpr range luma_range{32, (255 << 6) + 32}, blue_range{-14'516, 14'403}, red_range{-11'485, 11'395};
 };
 
-struct portable_rows {
+struct portable_row_blends {
   static void blend_rgb(const row_taps& t, const row_output& to) noexcept {
     for (std::size_t x = 0; x < to.columns; ++x)
       for (std::size_t c = 0; c < 3; ++c) {
         int sum = 0;
         for (std::size_t k = 0; k < t.count; ++k)
-          sum += rounded(t.rows[k][c * t.plane_stride + x], row_weights::rgb(t.weights[k]));
+          sum += rounded(t.rows[k][c * t.plane_stride + x], tap_row_weights::rgb(t.weights[k]));
         put(to, x, c, (sum + 64) >> 7);
       }
   }
@@ -112,17 +112,18 @@ struct portable_rows {
       int y = 32, blue = 0, red = 0;
       for (std::size_t k = 0; k < luma.count; ++k) y += rounded(luma.rows[k][x], luma.weights[k]);
       for (std::size_t k = 0; k < chroma.count; ++k) {
-        blue += rounded(chroma.rows[k][x], row_weights::blue(chroma.weights[k]));
-        red += rounded(chroma.rows[k][chroma.plane_stride + x], row_weights::red(chroma.weights[k]));
+        blue += rounded(chroma.rows[k][x], tap_row_weights::blue(chroma.weights[k]));
+        red += rounded(chroma.rows[k][chroma.plane_stride + x], tap_row_weights::red(chroma.weights[k]));
       }
       if (luma.clamps) {
-        using w = row_weights;
+        using w = tap_row_weights;
         y = std::clamp(y, w::luma_range.least, w::luma_range.largest);
         blue = std::clamp(blue, w::blue_range.least, w::blue_range.largest);
         red = std::clamp(red, w::red_range.least, w::red_range.largest);
       }
       put(to, x, 0, (y + red) >> 6);
-      put(to, x, 1, (y - rounded(blue, row_weights::green_of_blue) - rounded(red, row_weights::green_of_red)) >> 6);
+      put(to, x, 1,
+          (y - rounded(blue, tap_row_weights::green_of_blue) - rounded(red, tap_row_weights::green_of_red)) >> 6);
       put(to, x, 2, (y + blue) >> 6);
     }
   }

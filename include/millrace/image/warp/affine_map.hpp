@@ -1,7 +1,7 @@
 // Maps each pixel of a rotated, sheared or translated image to its source, a point of the original image. The map is
 // Pillow's matrix of six numbers.
 //
-//   const auto map = mr::detail::rotation_of(9, {.width = 224, .height = 224});   // 9 degrees, counter-clockwise
+//   const auto map = mr::detail::affine_rotation(9, {.width = 224, .height = 224});   // 9 degrees, counter-clockwise
 //   map.x(10.5, 20.5);                                                            // source column of pixel (10, 20)
 //
 // Points are in pixels; the center of the first pixel is (0.5, 0.5). Rotations are bit-identical to Pillow's.
@@ -32,7 +32,7 @@ struct affine_size {
 };
 
 /// Rounds a number in [-1, 1] to 15 digits after the decimal point. Ties round to the even digit.
-inline double with_15_digits(double value) noexcept {
+inline double affine_text(double value) noexcept {
   int exponent = 0;
   const double fraction = std::frexp(value, &exponent);   // exact; the multiplication below is exact, too
   const auto mantissa = static_cast<std::int64_t>(std::abs(fraction) * 0x1p53);
@@ -47,14 +47,12 @@ inline double with_15_digits(double value) noexcept {
 }
 
 /// Returns the map of a rotation by `degrees`, counter-clockwise, around the center.
-inline affine_map rotation_of(double degrees, affine_size size) noexcept {
+inline affine_map affine_rotation(double degrees, affine_size size) noexcept {
   double angle = std::fmod(degrees, 360.0);   // exact
   if (angle < 0) angle += 360.0;
   const auto [sine, cosine] = sine_and_cosine_of(angle * 0.017453292519943295);
-  affine_map map{.xx = with_15_digits(cosine),
-                 .xy = -with_15_digits(sine),
-                 .yx = with_15_digits(sine),
-                 .yy = with_15_digits(cosine)};
+  affine_map map{
+      .xx = affine_text(cosine), .xy = -affine_text(sine), .yx = affine_text(sine), .yy = affine_text(cosine)};
   const double middle = static_cast<double>(size.width) / 2, center = static_cast<double>(size.height) / 2;
   const double x0 = map.x(-middle, -center), y0 = map.y(-middle, -center);
   map.x0 = x0 + middle;

@@ -109,7 +109,7 @@ class axis_warp {
                      .end = p.width,
                      .to = p.row(y),
                      .fill = fill};
-      keep_inside(line);
+      keep_inside_source(line);
       fill_pixels(line.to, line.begin, fill);
       fill_pixels(line.to + 3 * line.end, p.width - line.end, fill);
       if (line.begin < line.end) work(line, static_cast<std::ptrdiff_t>(y));

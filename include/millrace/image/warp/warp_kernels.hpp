@@ -67,7 +67,7 @@ std::size_t first_column(const warp_line& line, double guess, const Reached& rea
 /// Restricts the line to columns whose source points are inside the image on one axis. `step` is the distance between
 /// the source points of two adjacent columns.
 template <class Place>
-void keep_inside(warp_line& line, double step, std::ptrdiff_t limit, const Place& place) noexcept {
+void keep_inside_source(warp_line& line, double step, std::ptrdiff_t limit, const Place& place) noexcept {
   const auto end = static_cast<double>(limit);
   const auto enters = [&](std::size_t column) { return step < 0 ? place(column) < end : place(column) >= 0; };
   const auto leaves = [&](std::size_t column) { return step < 0 ? !(place(column) >= 0) : !(place(column) < end); };
@@ -78,12 +78,12 @@ void keep_inside(warp_line& line, double step, std::ptrdiff_t limit, const Place
 }
 
 /// Restricts the line to columns whose source points are inside the image.
-inline void keep_inside(warp_line& line) noexcept {
+inline void keep_inside_source(warp_line& line) noexcept {
   const auto middle = [](std::size_t column) { return static_cast<double>(column) + 0.5; };
-  keep_inside(line, line.map.xx, line.source.width,
-              [&](std::size_t column) { return line.map.x(middle(column), line.middle); });
-  keep_inside(line, line.map.yx, line.source.height,
-              [&](std::size_t column) { return line.map.y(middle(column), line.middle); });
+  keep_inside_source(line, line.map.xx, line.source.width,
+                     [&](std::size_t column) { return line.map.x(middle(column), line.middle); });
+  keep_inside_source(line, line.map.yx, line.source.height,
+                     [&](std::size_t column) { return line.map.y(middle(column), line.middle); });
 }
 
 /// Calls pixel(point, to) for each pixel in [begin, end) that has its source inside the image. Fills all other pixels.

@@ -50,7 +50,7 @@ struct cache_block_head {
 /// Returns the bytes of the head, including the zeros before the data.
 std::string bytes_of_head(const cache_block_head& head);
 /// Returns the checksum of each chunk of `data`.
-std::vector<std::uint32_t> checksums_of_chunks(std::span<const std::byte> data, std::uint64_t chunk_bytes);
+std::vector<std::uint32_t> cached_chunk_checksums(std::span<const std::byte> data, std::uint64_t chunk_bytes);
 
 /// A block that is open for reading. The shared lock on its file shows other processes that the block is in use.
 class cache_block {

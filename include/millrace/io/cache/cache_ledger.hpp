@@ -117,7 +117,7 @@ std::vector<cache_entry> list_cache(const std::string& root);
 /// Returns the name of the cache's own subfolder for this user.
 std::string cache_root(const std::string& folder);
 /// Returns whether `path` still names the open file `file`.
-bool is_same_file(const std::string& path, int file) noexcept;
+bool is_same_cached_file(const std::string& path, int file) noexcept;
 
 /// Enforces the limits of a cache.
 class cache_ledger {

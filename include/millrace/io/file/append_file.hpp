@@ -70,7 +70,7 @@ class append_file {
 // Errors: io_error. Threads: not thread-safe. Memory: the size of the last line.
 
 /// Returns true if `line` is a complete JSON object: it ends with the brace that closes the object.
-constexpr bool is_complete_json_object(std::string_view line) noexcept {
+constexpr bool is_complete_json_line(std::string_view line) noexcept {
   int depth = 0;
   bool in_string = false, escaped = false;
   for (std::size_t i = 0; i < line.size(); ++i) {
@@ -94,7 +94,7 @@ inline void repair_last_line(append_file& file) {
   }
   tail.erase(0, tail.rfind('\n') + 1);   // without a line end: npos + 1 is 0
   if (tail.empty()) return;
-  if (is_complete_json_object(tail)) file.append("\n");
+  if (is_complete_json_line(tail)) file.append("\n");
   else file.cut(size - tail.size());
 }
 

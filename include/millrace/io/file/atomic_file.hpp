@@ -65,7 +65,7 @@ inline std::string_view final_name_of(std::string_view temporary, std::string_vi
 
 /// Removes the temporary file, unless its writer still owns the lock or has renamed the file.
 template <class Files>
-void remove_if_abandoned(const std::string& path, const Files& files) noexcept {
+void remove_abandoned_file(const std::string& path, const Files& files) noexcept {
   const int file = files.open(path.c_str(), O_WRONLY | O_NONBLOCK | O_NOFOLLOW);
   if (file == -1) return;
   struct ::stat locked{}, now{};
@@ -85,7 +85,7 @@ void remove_abandoned_files(const std::string& folder, const Files& files, const
   if (!opened || kernel.empty()) return;
   while (const dirent* const item = ::readdir(opened.get()))
     if (const std::string_view name = final_name_of(item->d_name, kernel); !name.empty() && is_match(name))
-      remove_if_abandoned(folder + item->d_name, files);
+      remove_abandoned_file(folder + item->d_name, files);
 }
 
 /// A file that is renamed to its final path when it is complete. Only tests replace `Files`.

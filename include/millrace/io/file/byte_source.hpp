@@ -126,7 +126,7 @@ class basic_file_source final : public byte_source {
     bool reopened = false;
     for (;;) {
       const ssize_t got = call();
-      if (got == 0 && requested > 0) check_end(offset_bytes);
+      if (got == 0 && requested > 0) check_file_end(offset_bytes);
       if (got >= 0) return static_cast<std::size_t>(got);
       const int reason = errno;
       if (reason == EINTR) continue;
@@ -167,7 +167,7 @@ class basic_file_source final : public byte_source {
   }
 
   /// Throws io_error if the file has become shorter since it was opened.
-  MILLRACE_RARE void check_end(std::uint64_t offset_bytes) const {
+  MILLRACE_RARE void check_file_end(std::uint64_t offset_bytes) const {
     if (S_ISREG(opened_.st_mode) && offset_bytes < size_bytes())
       throw io_error("the file ends too early: expected the " + std::to_string(size_bytes()) +
                          " bytes that it had when it was opened",

@@ -25,7 +25,7 @@ bytes read_file(const std::string& path, const storage& at = {});
 namespace detail {
 
 /// Returns the field name of a file: its extension in lower case without the dot, or "file" if it has no extension.
-std::string field_of_file(std::string_view name);
+std::string field_of_proc_file(std::string_view name);
 
 }   // namespace detail
 

@@ -93,7 +93,7 @@ concept storage_type = requires(T& s, const std::string& name, std::span<std::by
 };
 
 /// Throws io_error if the file ends at `offset_bytes`, and this is less than the size in `identity`.
-void check_end(const std::string& name, const file_identity& identity, std::uint64_t offset_bytes);
+void check_file_end(const std::string& name, const file_identity& identity, std::uint64_t offset_bytes);
 
 /// A file of a user-defined storage. `Pointer` is the type that open() returned.
 template <class Pointer>
@@ -105,7 +105,7 @@ class user_file final : public stored_file {
   file_identity identity() const override { return file_->identity(); }
   std::size_t read_at(std::uint64_t offset_bytes, std::span<std::byte> buffer) override {
     const std::size_t got = file_->read_at(offset_bytes, buffer);
-    if (got == 0 && !buffer.empty()) check_end(name_, file_->identity(), offset_bytes);
+    if (got == 0 && !buffer.empty()) check_file_end(name_, file_->identity(), offset_bytes);
     return got;
   }
   void will_read(std::span<const byte_range> ranges) override {
@@ -195,14 +195,14 @@ struct file_stamp {
 file_stamp stamp_of(const file_identity& identity) noexcept;
 /// Returns the stamp of a file. Returns nothing if the file does not exist, or if the status of a local file cannot be
 /// read. Throws the errors of the storage.
-std::optional<file_stamp> find_stamp(const storage& at, const std::string& name);
+std::optional<file_stamp> find_file_stamp(const storage& at, const std::string& name);
 /// Opens a file. Throws io_error if the file does not exist.
 std::unique_ptr<byte_source> open_file(const storage& at, const std::string& name);
 /// Returns the size of a file that open_file() returned.
 std::uint64_t size_of_open(const storage& at, const byte_source& file);
 /// Returns up to `max_bytes` from the front of a file. If the file does not exist, returns nothing. Throws io_error if
 /// the file cannot be read.
-std::optional<std::string> front_of_stored(const storage& at, const std::string& name, std::size_t max_bytes);
+std::optional<std::string> front_of_stored_file(const storage& at, const std::string& name, std::size_t max_bytes);
 
 }   // namespace detail
 

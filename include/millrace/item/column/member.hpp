@@ -85,7 +85,7 @@ constexpr std::size_t initializer_count() {
 /// Returns whether initializer `Index` of `Count` begins a built-in array. At such an initializer, an empty pair of
 /// braces initializes several elements.
 template <class Item, std::size_t Count, std::size_t Index>
-constexpr bool begins_array() {
+constexpr bool is_array_type_name() {
   const auto accepts = []<std::size_t... After>(std::index_sequence<After...>) {
     return (accepts_empty<Item>(std::make_index_sequence<Index>{}, std::make_index_sequence<After>{}) || ...);
   };
@@ -102,7 +102,7 @@ constexpr std::size_t member_count() {
     constexpr std::size_t count = initializer_count<Item>();
     if constexpr (count <= max_members) {
       constexpr bool has_array = []<std::size_t... Index>(std::index_sequence<Index...>) {
-        return (begins_array<Item, count, Index>() || ...);
+        return (is_array_type_name<Item, count, Index>() || ...);
       }(std::make_index_sequence<count>{});
       if (!has_array) return count;
     }

@@ -68,9 +68,10 @@ MILLRACE_BOTH_SIDES inline std::uint8_t mixed_element(std::uint8_t own, std::uin
 template <training_element T>
 MILLRACE_BOTH_SIDES T mixed_element(T own, T other, const mix_weights& w) noexcept {
 #ifdef __CUDA_ARCH__
-  return to_element<T>(fmaf(w.own_share, to_float(own), w.other_share * to_float(other)));
+  return half_element<T>(fmaf(w.own_share, to_float(own), w.other_share * to_float(other)));
 #else
-  return to_element<T>(__builtin_fmaf(w.own_share, to_float(own), w.other_share * to_float(other)));   // avoids <cmath>
+  return half_element<T>(
+      __builtin_fmaf(w.own_share, to_float(own), w.other_share * to_float(other)));   // avoids <cmath>
 #endif
 }
 

@@ -34,7 +34,7 @@ MILLRACE_RARE void throw_no_scalar(std::string_view text, std::string_view field
   throw data_error(name + std::string(problem) + ": " + excerpt_of(text), std::move(hint));
 }
 
-MILLRACE_INLINE std::string_view without_blanks(std::string_view text) noexcept {
+MILLRACE_INLINE std::string_view number_without_blanks(std::string_view text) noexcept {
   constexpr std::string_view blanks = " \t\n\v\f\r";
   const std::size_t first = text.find_first_not_of(blanks);
   if (first == std::string_view::npos) return {};
@@ -45,7 +45,7 @@ constexpr bool is_digit(char c) noexcept { return c >= '0' && c <= '9'; }
 
 /// Removes the digits at the front of `text`, including single underscores between digits. Returns the number of
 /// digits.
-MILLRACE_INLINE std::size_t skip_digits(std::string_view& text) noexcept {
+MILLRACE_INLINE std::size_t skip_number_digits(std::string_view& text) noexcept {
   std::size_t digits = 0, at = 0;
   while (at < text.size()) {
     if (is_digit(text[at])) ++digits;
@@ -56,7 +56,7 @@ MILLRACE_INLINE std::size_t skip_digits(std::string_view& text) noexcept {
   return digits;
 }
 
-MILLRACE_INLINE bool skip_sign(std::string_view& text) noexcept {
+MILLRACE_INLINE bool skip_number_sign(std::string_view& text) noexcept {
   const bool negative = text.starts_with('-');
   if (negative || text.starts_with('+')) text.remove_prefix(1);
   return negative;
@@ -77,15 +77,15 @@ struct decimal {
   bool below_one = false;   ///< the first nonzero digit is after the point
 };
 
-MILLRACE_INLINE decimal scan_decimal(std::string_view text) noexcept {
+MILLRACE_INLINE decimal scan_decimal_number(std::string_view text) noexcept {
   const std::string_view all = text;
-  std::size_t digits = skip_digits(text);
+  std::size_t digits = skip_number_digits(text);
   const std::string_view integer_part = all.substr(0, all.size() - text.size());
   std::string_view fraction;
   if (text.starts_with('.')) {
     text.remove_prefix(1);
     const std::string_view from = text;
-    digits += skip_digits(text);
+    digits += skip_number_digits(text);
     fraction = from.substr(0, from.size() - text.size());
   }
   if (digits == 0) return {};
@@ -93,9 +93,9 @@ MILLRACE_INLINE decimal scan_decimal(std::string_view text) noexcept {
   std::int64_t exponent = 0;
   if (text.starts_with('e') || text.starts_with('E')) {
     text.remove_prefix(1);
-    exponent_negative = skip_sign(text);
+    exponent_negative = skip_number_sign(text);
     const std::string_view from = text;
-    if (skip_digits(text) == 0) return {};
+    if (skip_number_digits(text) == 0) return {};
     constexpr std::int64_t enough = std::numeric_limits<std::int64_t>::max() / 100;
     for (const char c : from.substr(0, from.size() - text.size()))
       if (c != '_' && exponent < enough) exponent = exponent * 10 + (c - '0');
@@ -117,10 +117,10 @@ MILLRACE_INLINE decimal scan_decimal(std::string_view text) noexcept {
 
 MILLRACE_INLINE std::uint64_t parse_integer(std::string_view text, std::string_view field, std::int64_t lowest,
                                             std::uint64_t largest) {
-  std::string_view digits = without_blanks(text);
-  const bool negative = skip_sign(digits);
+  std::string_view digits = number_without_blanks(text);
+  const bool negative = skip_number_sign(digits);
   std::string_view rest = digits;
-  if (skip_digits(rest) == 0 || !rest.empty())
+  if (skip_number_digits(rest) == 0 || !rest.empty())
     throw_no_scalar(text, field, " is not a valid integer", "Use decimal digits, such as 7 or -12");
   const std::uint64_t limit = negative ? 0 - static_cast<std::uint64_t>(lowest) : largest;
   std::uint64_t value = 0;
@@ -137,15 +137,15 @@ MILLRACE_INLINE std::uint64_t parse_integer(std::string_view text, std::string_v
 
 template <class T>
 void parse_real_number(std::string_view text, std::string_view field, T& value) {
-  std::string_view number = without_blanks(text);
-  const bool negative = skip_sign(number);
+  std::string_view number = number_without_blanks(text);
+  const bool negative = skip_number_sign(number);
   if (equal_ignoring_case(number, "nan")) {
     value = std::numeric_limits<T>::quiet_NaN();
     return;
   }
   value = std::numeric_limits<T>::infinity();
   if (!equal_ignoring_case(number, "inf") && !equal_ignoring_case(number, "infinity")) {
-    const decimal scanned = scan_decimal(number);
+    const decimal scanned = scan_decimal_number(number);
     if (!scanned.valid)
       throw_no_scalar(text, field, " is not a valid real number", "Use a decimal number, such as 0.5, -3 or 1e-4");
     std::string cleaned;
@@ -213,12 +213,12 @@ MILLRACE_INLINE std::span<const std::byte> find_entries(block& b, std::span<cons
   return {b.data() + entry->entries_at, entry->entries_size};
 }
 
-MILLRACE_INLINE pool_state::~pool_state() {
+MILLRACE_INLINE block_pool_state::~block_pool_state() {
   for (auto& list : idle)
     for (block* b : list) destroy(b);
 }
 
-MILLRACE_INLINE block* pool_state::pop_idle(std::size_t size_class) noexcept {
+MILLRACE_INLINE block* block_pool_state::pop_idle(std::size_t size_class) noexcept {
   // Prefers a larger idle block to a new one. Otherwise each class would retain as many blocks as it once had in use.
   for (std::size_t c = size_class; c < std::min(size_class + larger_classes + 1, classes); ++c) {
     if (idle[c].empty()) continue;
@@ -230,7 +230,7 @@ MILLRACE_INLINE block* pool_state::pop_idle(std::size_t size_class) noexcept {
   return nullptr;
 }
 
-MILLRACE_INLINE void pool_state::destroy(block* b) noexcept {
+MILLRACE_INLINE void block_pool_state::destroy(block* b) noexcept {
   show_to_readers(*b);
   b->~block();
   ::operator delete(static_cast<void*>(b), std::align_val_t{alignof(block)});
@@ -239,7 +239,7 @@ MILLRACE_INLINE void pool_state::destroy(block* b) noexcept {
 }   // namespace detail
 
 MILLRACE_INLINE block_pool::block_pool(std::size_t idle_limit_bytes)
-    : state_(detail::make_shared_object<detail::pool_state>(idle_limit_bytes)) {}
+    : state_(detail::make_shared_object<detail::block_pool_state>(idle_limit_bytes)) {}
 
 MILLRACE_INLINE detail::block_ref block_pool::take(std::size_t bytes) {
   const std::size_t size_class = detail::size_class_of(bytes);

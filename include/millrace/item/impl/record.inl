@@ -14,7 +14,7 @@ namespace detail {
 
 /// Returns the part of a name that the '*' of the pattern matches. Returns the entire name if it is equal to the
 /// pattern, and std::nullopt if the name does not match.
-MILLRACE_INLINE std::optional<std::string_view> matched_part(std::string_view pattern, std::string_view name) {
+MILLRACE_INLINE std::optional<std::string_view> matched_field_part(std::string_view pattern, std::string_view name) {
   const std::size_t star = pattern.find('*');
   if (star == std::string_view::npos) return pattern == name ? std::optional(name) : std::nullopt;
   const std::string_view before = pattern.substr(0, star), after = pattern.substr(star + 1);
@@ -24,7 +24,7 @@ MILLRACE_INLINE std::optional<std::string_view> matched_part(std::string_view pa
 }
 
 /// Throws setup_error if one of the patterns, which are separated by ';', has a second '*'.
-MILLRACE_RARE void check_patterns(std::string_view patterns) {
+MILLRACE_RARE void check_field_patterns(std::string_view patterns) {
   std::size_t stars = 0;
   for (std::size_t begin = 0, at = 0; at < patterns.size(); ++at) {
     if (patterns[at] == ';') stars = 0, begin = at + 1;
@@ -69,13 +69,13 @@ MILLRACE_INLINE bytes record::field(std::size_t index) const noexcept {
 }
 
 MILLRACE_INLINE std::vector<bytes> record::fields(std::string_view patterns, order by) const {
-  detail::check_patterns(patterns);
+  detail::check_field_patterns(patterns);
   std::vector<std::pair<std::string_view, std::size_t>> matches;   // the text of '*', and the index of the field
   for (std::size_t i = 0; i < field_count(); ++i) {
     const std::string_view name = text(entries()[i].name_at, entries()[i].name_size);
     for (std::string_view rest = patterns;;) {
       const std::size_t end = rest.find(';');
-      if (const auto part = detail::matched_part(rest.substr(0, end), name)) {
+      if (const auto part = detail::matched_field_part(rest.substr(0, end), name)) {
         matches.emplace_back(*part, i);
         break;
       }

@@ -18,7 +18,7 @@ MILLRACE_RARE std::string world::describe() const {
 
 namespace detail {
 
-MILLRACE_RARE std::size_t tasks_of_node(std::string_view list, std::size_t node) noexcept {
+MILLRACE_RARE std::size_t launcher_tasks_of_node(std::string_view list, std::size_t node) noexcept {
   const auto number = [&list] {
     std::size_t n = 0;
     for (; !list.empty() && list[0] >= '0' && list[0] <= '9' && n < 1 << 20; list.remove_prefix(1))

@@ -70,7 +70,7 @@ struct npy_element {
 
 /// Returns the description of T. For std::uint8_t, arrays of bool are accepted too. Their elements are read as 0 or 1.
 template <array_element T>
-constexpr npy_element npy_element_of() noexcept {
+constexpr npy_element array_element_of_npy() noexcept {
   return {.size_bytes = sizeof(T),
           .name = dtype_name<T>(),
           .type = npy_type<T>(),
@@ -112,14 +112,14 @@ struct array_layout {
 [[noreturn]] void throw_no_array(const bytes& field, const std::string& problem, std::string hint);
 
 /// Throws data_error if the bytes look like a well-known kind of file, not like raw numbers.
-void check_raw(const bytes& field);
+void check_raw_array(const bytes& field);
 
 /// Checks the complete field and returns its layout. Allocates memory only for the shape.
 array_layout layout_of(const bytes& field, const npy_element& element);
 
 template <array_element T>
 array_layout layout_of(const bytes& field) {
-  return layout_of(field, npy_element_of<T>());
+  return layout_of(field, array_element_of_npy<T>());
 }
 
 template <array_element T>

@@ -64,8 +64,8 @@ class bad_element_access : public std::exception {
 };
 
 /// Checks an index in debug builds, except in GPU kernels, which cannot throw.
-constexpr void check_index([[maybe_unused]] const char* column, [[maybe_unused]] std::size_t index,
-                           [[maybe_unused]] std::size_t extent) {
+constexpr void check_tensor_index([[maybe_unused]] const char* column, [[maybe_unused]] std::size_t index,
+                                  [[maybe_unused]] std::size_t extent) {
 #if !defined NDEBUG && !defined __CUDA_ARCH__
   if (index >= extent) throw bad_element_access::index(column, index, extent);
 #endif
@@ -129,7 +129,7 @@ constexpr std::size_t element_offset(const std::array<std::size_t, N>& index, co
                                      const char* column) {
   std::size_t at = 0;
   for (std::size_t d = 0; d < N; ++d) {
-    check_index(column, index[d], shape[d]);
+    check_tensor_index(column, index[d], shape[d]);
     at = at * shape[d] + index[d];
   }
   return at;
@@ -183,7 +183,7 @@ struct tensor_view {
   constexpr tensor_view<T, N - 1> operator[](std::size_t i) const
     requires(N > 1)
   {
-    detail::check_index(name, i, shape[0]);
+    detail::check_tensor_index(name, i, shape[0]);
     return *detail::row_iterator(first_row(), i);
   }
   /// Returns the element at these indices, one for each dimension.

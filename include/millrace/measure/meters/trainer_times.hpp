@@ -45,8 +45,8 @@ class trainer_times {
   };
 
   void start(std::uint64_t now_ns);
-  /// Records that the trainer waits for a step of the session's start (start_steps in run/stall_watcher.hpp). A long
-  /// wait is a stall.
+  /// Records that the trainer waits for a step of the session's start (watched_start_steps in run/stall_watcher.hpp). A
+  /// long wait is a stall.
   void watch(std::uint64_t now_ns);
   /// Records that the trainer no longer waits. Called at the end of the session's start, and at the beginning of a step
   /// that reports its own stalls.

@@ -65,7 +65,7 @@ class mix_stream {
     next_shard_ = 0;
   }
   /// Returns a hash of the shards' modification times.
-  std::uint32_t times() const { return times_of(source_); }
+  std::uint32_t times() const { return file_times_of(source_); }
   /// Returns the current pass.
   std::uint64_t pass() const noexcept { return pass_; }
   /// Registers the table that receives the name of each sample. If batches have keys, call this function before the
@@ -133,7 +133,7 @@ class mix_stream {
         return at;
       });
       using enum late_data_error::suspect_samples;
-      std::rethrow_exception(with_suspects(why, next_index_ == 0 ? none : some));
+      std::rethrow_exception(late_error_with_suspects(why, next_index_ == 0 ? none : some));
     }
     if constexpr (requires { reader_->report(counts); }) reader_->report(counts);
     reader_.reset();

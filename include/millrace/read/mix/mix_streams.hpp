@@ -63,14 +63,14 @@ struct stream_tuple {
 
 /// The streams of any number of sources of the same type.
 template <class Source>
-struct stream_list {
+struct mix_stream_list {
   static constexpr bool watched = watchable_source<Source>;
   static constexpr bool of_records = std::is_same_v<typename Source::item, record>;
   using item = std::conditional_t<of_records, mixed_record, listed_item<typename Source::item>>;
   static constexpr std::size_t most = 256;   // maximum number of sources; each source may keep a file open
 
   template <class OptionsFor>
-  stream_list(const OptionsFor& options_for, const std::vector<Source>& sources) {
+  mix_stream_list(const OptionsFor& options_for, const std::vector<Source>& sources) {
     for (const Source& source : sources)
       all.push_back(std::make_unique<mix_stream<Source>>(source, options_for(source)));
   }
@@ -96,7 +96,7 @@ struct stream_list {
 };
 
 /// Mixes several sources without an index, in proportion to their weights. `Streams` is a stream_tuple or a
-/// stream_list.
+/// mix_stream_list.
 template <class Streams>
 class mix_streams {
  public:

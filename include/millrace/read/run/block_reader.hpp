@@ -56,11 +56,11 @@ inline std::uint64_t digest_term(const ordered_sample& planned, std::uint64_t id
 
 /// Reads the samples of one block.
 template <class Data>
-class single_reader {
+class single_block_reader {
  public:
   using item = typename Data::item;
 
-  single_reader(std::shared_ptr<Data> data, std::uint64_t positions, std::vector<ordered_sample> samples)
+  single_block_reader(std::shared_ptr<Data> data, std::uint64_t positions, std::vector<ordered_sample> samples)
       : data_(std::move(data)), positions_(positions), samples_(std::move(samples)) {}
 
   /// Returns the next item, or nothing at the end of the block. Throws the error of a sample that cannot be read.

@@ -1,7 +1,7 @@
 // Computes the part of a resume point that identifies the data of a source without an index: names, sizes and times.
 //
 //   std::uint64_t data = mr::detail::fingerprint_of(source);   // names and sizes; must be equal on resume
-//   std::uint32_t times = mr::detail::times_of(source);        // file times; a notice reports a difference
+//   std::uint32_t times = mr::detail::file_times_of(source);        // file times; a notice reports a difference
 //
 // Threads: pure functions.
 #pragma once
@@ -34,7 +34,7 @@ MILLRACE_RARE std::uint64_t fingerprint_of(const Source& source) {
 
 /// Returns a hash of the shards' modification times, or 0 if the source does not report times.
 template <class Source>
-std::uint32_t times_of(const Source& source) {
+std::uint32_t file_times_of(const Source& source) {
   std::uint64_t sum = 0;
   if constexpr (requires { source.shard_modified_ns(std::size_t{}); })
     for (std::size_t i = 0; i < source.shards(); ++i)

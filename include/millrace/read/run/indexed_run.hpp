@@ -117,17 +117,17 @@ class delivery_account {
 // Errors: data_error for a text that is not a resume point. Threads: pure functions; any thread.
 
 /// The settings of an order that may depend on the resume point.
-struct order_rule {
+struct run_order_rule {
   std::size_t lanes = 0;                             ///< number of lanes; 0 selects automatic_lanes()
   bool permutes = true;                              ///< exact_order_options::permutes
   std::uint32_t version = position::index_version;   ///< version of the run's resume points
 };
 
 /// Returns the rule for a run with these options.
-inline order_rule order_rule_of(const indexed_run_options& o) {
+inline run_order_rule run_order_rule_of(const indexed_run_options& o) {
   // A larger number of lanes in the resume text is ignored, because each lane uses memory.
   constexpr std::uint32_t max_lanes = 1 << 16;
-  order_rule rule{.lanes = o.lanes};
+  run_order_rule rule{.lanes = o.lanes};
   if (o.resume.empty()) return rule;
   const position from = parse_position(o.resume);
   if (from.version == position::older_index_version) {
@@ -141,7 +141,7 @@ inline order_rule order_rule_of(const indexed_run_options& o) {
 /// Returns the order of a data set. Data sets with another kind of order have an overload (mixed_data.hpp).
 template <class Data>
 exact_order plan_of(const Data& data, const indexed_run_options& o) {
-  const order_rule rule = order_rule_of(o);
+  const run_order_rule rule = run_order_rule_of(o);
   return exact_order({.seed = o.seed,
                       .counts = data.counts(),
                       .shuffled = o.window > 0,

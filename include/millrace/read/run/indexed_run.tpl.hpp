@@ -177,7 +177,7 @@ template <class Data>
 MILLRACE_RARE position indexed_run<Data>::start_of(const options& o, std::uint64_t data_set) {
   const std::optional<position> from = o.resume.empty() ? std::nullopt : std::optional(parse_position(o.resume));
   const position now{
-      .version = order_rule_of(o).version,
+      .version = run_order_rule_of(o).version,
       .seed = o.seed,
       .epoch = from ? 0 : o.first_epoch,
       .lanes = static_cast<std::uint32_t>(plan_.settings().lanes),

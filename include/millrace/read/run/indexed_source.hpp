@@ -51,7 +51,7 @@ struct reader_of {
 };
 template <read_one_by_one Data>
 struct reader_of<Data> {
-  using type = single_reader<Data>;
+  using type = single_block_reader<Data>;
 };
 
 /// Delivers the samples of an indexed data set block by block.

@@ -42,7 +42,7 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 struct replayed_run_options {
   shard_order::options order{};
   std::uint64_t data_set = 0;   ///< fingerprint_of(source), see data_identity.hpp
-  std::uint32_t times = 0;      ///< times_of(source), see data_identity.hpp
+  std::uint32_t times = 0;      ///< file_times_of(source), see data_identity.hpp
   std::size_t rows = 1;         ///< rows per batch on this rank
   bool drop_last = true;
   bool grown = false;              ///< session_options::grown; without an index, data that has grown is an error

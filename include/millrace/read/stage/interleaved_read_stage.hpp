@@ -35,7 +35,7 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 // A short queue of the next samples of a lane, between the lane's reorder_buffer and the merger of the lanes.
 //
-//   mr::detail::lane_queue<mr::record> ready(8);                   // a reorder_buffer fills it while can_accept()
+//   mr::detail::lane_sample_queue<mr::record> ready(8);   // a reorder_buffer fills it while can_accept()
 //   if (!ready.empty()) next.put(ready.pop());                     // the merger; an empty queue may have an error()
 //   if (ready.at_pass_end()) ready.begin_pass();                   // samples of the next pass may now enter
 //
@@ -43,9 +43,9 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 /// The next samples of one lane, up to the end of its current pass.
 template <class T>
-class lane_queue final : public sample_sink<T> {
+class lane_sample_queue final : public sample_sink<T> {
  public:
-  explicit lane_queue(std::size_t capacity) : capacity_(capacity) {}
+  explicit lane_sample_queue(std::size_t capacity) : capacity_(capacity) {}
 
   /// Returns whether the queue is empty.
   bool empty() const noexcept { return samples_.empty(); }
@@ -145,7 +145,7 @@ class interleaved_read_stage final : public read_stage_base<Source> {
     lane(const lane_start& start, const options& o);
 
     const shard_order order;
-    lane_queue<item> ready{ready_samples};
+    lane_sample_queue<item> ready{ready_samples};
     reorder_buffer<Source> shards;
     std::uint64_t delivered = 0;   // samples of this pass that this session has delivered
   };

@@ -6,14 +6,14 @@
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 template <class T>
-MILLRACE_INLINE sample<T> lane_queue<T>::pop() {
+MILLRACE_INLINE sample<T> lane_sample_queue<T>::pop() {
   sample<T> s = samples_.pop();
   bytes_ -= held_bytes_of(s);
   return s;
 }
 
 template <class T>
-MILLRACE_INLINE void lane_queue<T>::put(sample<T>&& s) {
+MILLRACE_INLINE void lane_sample_queue<T>::put(sample<T>&& s) {
   bytes_ += held_bytes_of(s);
   samples_.push(std::move(s));
   ++put_;

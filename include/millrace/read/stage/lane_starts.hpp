@@ -43,9 +43,10 @@ struct lane_starts_options {
 
 /// Counts the samples of a shard when their number is first requested, and stores the number.
 template <class Source>
-class shard_counts {
+class lane_shard_counts {
  public:
-  shard_counts(const Source& source, bool tolerates_damage) : source_(&source), tolerates_damage_(tolerates_damage) {}
+  lane_shard_counts(const Source& source, bool tolerates_damage)
+      : source_(&source), tolerates_damage_(tolerates_damage) {}
 
   std::uint64_t of(std::size_t shard, std::uint64_t pass);
   /// Returns whether the samples of the shard have been counted.
@@ -72,7 +73,7 @@ class shard_counts {
 
 /// The lanes of one rank in one pass, with the sample counts determined so far.
 template <class Source>
-class counted_pass {
+class counted_lane_pass {
  public:
   struct lane {
     std::vector<std::size_t> shards{};
@@ -83,7 +84,7 @@ class counted_pass {
     bool complete() const noexcept { return ends.size() == shards.size(); }
   };
 
-  counted_pass(const lane_starts_options& o, std::uint64_t pass, shard_counts<Source>& counts);
+  counted_lane_pass(const lane_starts_options& o, std::uint64_t pass, lane_shard_counts<Source>& counts);
 
   const std::vector<lane>& lanes() const noexcept { return lanes_; }
   /// Returns the number of samples that the rank delivers in the first `rounds` rounds. In a round, each lane with
@@ -106,13 +107,13 @@ class counted_pass {
 
   const lane_starts_options* const options_;
   const std::uint64_t pass_;
-  shard_counts<Source>* const counts_;
+  lane_shard_counts<Source>* const counts_;
   std::vector<lane> lanes_;
 };
 
 /// Sets the start point of a lane that has delivered `at.ordinal` samples of pass `pass`.
 template <class Lane>
-void enter_lane(lane_start& at, const Lane& l, std::uint64_t pass) {
+void enter_read_lane(lane_start& at, const Lane& l, std::uint64_t pass) {
   const std::uint64_t needed = shard_order(at.order).first_needed_for(at.ordinal);
   at.pass = pass;
   if (l.complete() && at.ordinal == l.counted_samples()) {
@@ -140,10 +141,10 @@ MILLRACE_RARE lane_starts find_lane_starts(const Source& source, const lane_star
     at.order.window = std::max<std::size_t>(1, all / o.lanes);
   }
   if (o.ordinal == 0) return starts;
-  shard_counts<Source> counts(source, o.tolerates_damage);
+  lane_shard_counts<Source> counts(source, o.tolerates_damage);
   std::uint64_t left = o.ordinal, empty_passes = 0;
   for (std::uint64_t pass = 0;; ++pass) {
-    counted_pass<Source> counted(o, pass, counts);
+    counted_lane_pass<Source> counted(o, pass, counts);
     counted.count_to(left);
     const std::uint64_t certain = counted.certain_rounds(), delivered = counted.delivered_in(certain);
     if (certain == ~std::uint64_t{0} && delivered <= left) {   // the pass is over
@@ -168,7 +169,7 @@ MILLRACE_RARE lane_starts find_lane_starts(const Source& source, const lane_star
         starts.turn = i + 1;
         --left;
       }
-      enter_lane(starts.lanes[i], l, pass);
+      enter_read_lane(starts.lanes[i], l, pass);
     }
     starts.counted = counts.counted();
     return starts;
@@ -176,7 +177,7 @@ MILLRACE_RARE lane_starts find_lane_starts(const Source& source, const lane_star
 }
 
 template <class Source>
-MILLRACE_INLINE std::uint64_t shard_counts<Source>::of(std::size_t shard, std::uint64_t pass) {
+MILLRACE_INLINE std::uint64_t lane_shard_counts<Source>::of(std::size_t shard, std::uint64_t pass) {
   entry* e;
   {
     const std::lock_guard lock(mutex_);
@@ -192,19 +193,19 @@ MILLRACE_INLINE std::uint64_t shard_counts<Source>::of(std::size_t shard, std::u
 }
 
 template <class Source>
-MILLRACE_INLINE bool shard_counts<Source>::has(std::size_t shard, std::uint64_t pass) {
+MILLRACE_INLINE bool lane_shard_counts<Source>::has(std::size_t shard, std::uint64_t pass) {
   const std::lock_guard lock(mutex_);
   const auto it = entries_.find(number(shard, pass));
   return it != entries_.end() && it->second.is_counted;
 }
 
 template <class Source>
-MILLRACE_INLINE std::uint64_t shard_counts<Source>::number(std::size_t shard, std::uint64_t pass) const {
+MILLRACE_INLINE std::uint64_t lane_shard_counts<Source>::number(std::size_t shard, std::uint64_t pass) const {
   return (same_samples_each_pass<Source> ? 0 : pass) * source_->shards() + shard;
 }
 
 template <class Source>
-MILLRACE_INLINE std::uint64_t shard_counts<Source>::read_through(std::size_t shard, std::uint64_t pass) const {
+MILLRACE_INLINE std::uint64_t lane_shard_counts<Source>::read_through(std::size_t shard, std::uint64_t pass) const {
   std::uint64_t samples = 0;
   try {
     auto reader = source_->open(shard, pass);
@@ -225,8 +226,8 @@ MILLRACE_INLINE std::uint64_t shard_counts<Source>::read_through(std::size_t sha
 }
 
 template <class Source>
-MILLRACE_INLINE counted_pass<Source>::counted_pass(const lane_starts_options& o, std::uint64_t pass,
-                                                   shard_counts<Source>& counts)
+MILLRACE_INLINE counted_lane_pass<Source>::counted_lane_pass(const lane_starts_options& o, std::uint64_t pass,
+                                                             lane_shard_counts<Source>& counts)
     : options_(&o), pass_(pass), counts_(&counts), lanes_(o.lanes / o.world.size) {
   const std::vector<std::size_t> order = shard_order(o.order).shards_of(pass);
   for (std::size_t i = 0; i < lanes_.size(); ++i)
@@ -235,14 +236,14 @@ MILLRACE_INLINE counted_pass<Source>::counted_pass(const lane_starts_options& o,
 }
 
 template <class Source>
-MILLRACE_INLINE std::uint64_t counted_pass<Source>::delivered_in(std::uint64_t rounds) const noexcept {
+MILLRACE_INLINE std::uint64_t counted_lane_pass<Source>::delivered_in(std::uint64_t rounds) const noexcept {
   std::uint64_t delivered = 0;
   for (const lane& l : lanes_) delivered += std::min(rounds, l.counted_samples());
   return delivered;
 }
 
 template <class Source>
-MILLRACE_INLINE std::uint64_t counted_pass<Source>::certain_rounds() const noexcept {
+MILLRACE_INLINE std::uint64_t counted_lane_pass<Source>::certain_rounds() const noexcept {
   std::uint64_t certain = ~std::uint64_t{0};
   for (const lane& l : lanes_)
     if (!l.complete()) certain = std::min(certain, l.counted_samples());
@@ -250,7 +251,7 @@ MILLRACE_INLINE std::uint64_t counted_pass<Source>::certain_rounds() const noexc
 }
 
 template <class Source>
-MILLRACE_INLINE void counted_pass<Source>::count_to(std::uint64_t ordinal) {
+MILLRACE_INLINE void counted_lane_pass<Source>::count_to(std::uint64_t ordinal) {
   for (;;) {
     const std::uint64_t certain = certain_rounds(), delivered = delivered_in(certain);
     if (certain == ~std::uint64_t{0} || delivered >= ordinal) return;
@@ -261,7 +262,7 @@ MILLRACE_INLINE void counted_pass<Source>::count_to(std::uint64_t ordinal) {
 }
 
 template <class Source>
-MILLRACE_RARE void counted_pass<Source>::count_rounds(std::uint64_t rounds) {
+MILLRACE_RARE void counted_lane_pass<Source>::count_rounds(std::uint64_t rounds) {
   std::vector<std::size_t> unread;   // indexes of lanes
   for (std::size_t i = 0; i < lanes_.size(); ++i) {
     lane& l = lanes_[i];

@@ -33,11 +33,11 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-// The limits of a read stage. reader_limit limits the number of I/O threads that may read at a time; the other threads
-// sleep. read_ahead_limit limits the bytes that are read ahead.
+// The limits of a read stage. read_stage_limit limits the number of I/O threads that may read at a time; the other
+// threads sleep. read_ahead_limit limits the bytes that are read ahead.
 //
-// Errors: none. Threads: reader_limit is thread-safe. rest() blocks the calling thread until it may read, or `stopped`
-// is true. After `stopped` is set, call wake().
+// Errors: none. Threads: read_stage_limit is thread-safe. rest() blocks the calling thread until it may read, or
+// `stopped` is true. After `stopped` is set, call wake().
 
 // The maximum number of bytes that are read ahead. The limit is 64 MiB at first. If a reader has waited because of the
 // limit, and the workers have no samples at the end of a later read, the limit doubles. Any thread may call bytes().
@@ -71,10 +71,10 @@ class read_ahead_limit {
 };
 
 /// Threads with a number below open() may read. The others sleep.
-class reader_limit {
+class read_stage_limit {
  public:
   /// Allows all `threads` threads to read. With 0 threads, the trainer reads, and counts as one thread.
-  explicit reader_limit(std::size_t threads)
+  explicit read_stage_limit(std::size_t threads)
       : open_(std::max<std::size_t>(1, threads)), all_(open_.load()), since_ns_(steady_now_ns()) {}
 
   /// Returns the number of threads that may read.
@@ -253,7 +253,7 @@ class read_stage_base : public read_stage, public space_listener {
   const Source* const source_;
   sample_sink<item>* const next_;
   std::mutex mutex_;
-  reader_limit limit_;
+  read_stage_limit limit_;
   read_ahead_limit ahead_;   // guarded by mutex_
   std::atomic<bool> stopped_{false};
   std::atomic<std::uint64_t> passed_on_{0};   // number of samples passed on in order; set only by shard_read_stage

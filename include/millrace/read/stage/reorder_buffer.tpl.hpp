@@ -121,7 +121,7 @@ MILLRACE_INLINE bool reorder_buffer<Source>::advance_front() {
   if (first.error) {
     using enum late_data_error::suspect_samples;
     const auto suspects = !first.begun ? none : first.first_row == error_location::unknown ? some : since;
-    finish(with_suspects(first.error, suspects, first.first_row, !plan_->jitters()));
+    finish(late_error_with_suspects(first.error, suspects, first.first_row, !plan_->jitters()));
     return true;
   }
   if (!first.last_of_epoch) {

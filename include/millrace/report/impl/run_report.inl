@@ -64,7 +64,7 @@ MILLRACE_INLINE double picture_statistics::bytes_per_pixel() const noexcept {
 
 namespace detail {
 
-MILLRACE_INLINE std::string line_after(const char* path, std::string_view word) {
+MILLRACE_INLINE std::string line_of_process_after(const char* path, std::string_view word) {
   std::string value;
   if (const auto file = open_text(path)) {
     char line[512];
@@ -88,7 +88,7 @@ MILLRACE_INLINE std::string arguments_of_this_process() {
   return all;
 }
 
-MILLRACE_INLINE std::string command_of(std::string_view arguments) {
+MILLRACE_INLINE std::string command_line_of_run(std::string_view arguments) {
   constexpr std::size_t most = 2'000;
   constexpr std::string_view for_a_shell = " \t\n\"'\\$&;|<>()*?[]{}#~`!";
   std::string command;
@@ -113,13 +113,13 @@ MILLRACE_INLINE run_origin run_origin::now() {
   const std::string arguments = detail::arguments_of_this_process();
   const std::string path = arguments.substr(0, arguments.find('\0'));
   o.program = printable(path.substr(path.rfind('/') + 1));
-  o.command = detail::command_of(arguments);
+  o.command = detail::command_line_of_run(arguments);
   const std::time_t seconds = std::time(nullptr);
   std::tm utc{};
   char date[40] = "";
   if (::gmtime_r(&seconds, &utc)) std::strftime(date, sizeof date, "%Y-%m-%d %H:%M:%S UTC", &utc);
   o.date = date;
-  o.machine = printable(detail::line_after("/proc/cpuinfo", "model name"));
+  o.machine = printable(detail::line_of_process_after("/proc/cpuinfo", "model name"));
 #if defined(__unix__)
   utsname system{};
   if (::uname(&system) == 0) {
@@ -167,7 +167,7 @@ MILLRACE_INLINE void measure_receiving_if_useful(flow_statistics& f) {
   if (what == bound_by::cpu || what == bound_by::cpu_starved) f.receive_ns_per_byte = measure_receiving();
 }
 
-MILLRACE_INLINE void add_counts(run_report& r, const std::vector<event_count>& counts) {
+MILLRACE_INLINE void add_run_counts(run_report& r, const std::vector<event_count>& counts) {
   for (const event_count& c : counts)
     if (!r.pictures.add(c)) r.counts.push_back(c);
   const bool on_processors = r.conclusion.what == bound_by::cpu || r.conclusion.what == bound_by::cpu_starved;

@@ -18,7 +18,7 @@ MILLRACE_INLINE run_report report_of_run(const run_core& run) {
   const run_stats stats = run.stats();
   if (std::string rows = run.rows_text(); !rows.empty()) r.facts.push_back({"rows", std::move(rows)});
   if (stats.digest != 0) r.facts.push_back({"digest", std::to_string(stats.digest)});
-  add_counts(r, stats.counts);
+  add_run_counts(r, stats.counts);
   return r;
 }
 

@@ -31,7 +31,7 @@ std::string escaped(std::string_view text);
 
 /// Returns the distance between adjacent marks of an axis: 1, 2 or 5 times a power of ten. At most five such distances
 /// fit into the range from 0 to `most`.
-double round_step(double most);
+double chart_step(double most);
 
 using svg_points = std::vector<std::pair<double, double>>;
 
@@ -99,7 +99,7 @@ void for_each_point(std::size_t count, const Use& use) {
 
 inline constexpr std::size_t max_columns = 16, max_values = 6;
 
-std::string step_columns(std::span<const delivered_batch> all);
+std::string chart_step_columns(std::span<const delivered_batch> all);
 
 std::string step_chart(const run_report& r);
 

@@ -73,7 +73,7 @@ void add_cell(std::string& page, const std::string& text, const char* style = ""
 
 void add_stage_table(std::string& page, const run_report& r);
 
-void add_gain_table(std::string& page, const run_report& r);
+void add_gain_html(std::string& page, const run_report& r);
 
 void add_picture_table(std::string& page, const picture_statistics& p);
 

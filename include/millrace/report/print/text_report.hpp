@@ -19,7 +19,7 @@ namespace millrace { inline namespace MILLRACE_ABI {
 
 namespace detail {
 
-std::string padded(std::string text, std::size_t width, bool right = false);
+std::string padded_text(std::string text, std::size_t width, bool right = false);
 
 /// Returns text such as "p50 25.1 ms  p95 26.0 ms  p99 31.7 ms".
 std::string quantiles_text(const distribution& d);
@@ -52,7 +52,7 @@ inline std::string counted_text(std::uint64_t times) { return grouped(static_cas
 
 /// Returns text such as
 /// "6 400 JPEGs: built-in decoder, several at once 6 144 (96.0 %), alone 192 (3.0 %); libjpeg 64 (1.0 %): ...".
-std::string pictures_text(const picture_statistics& p);
+std::string picture_lines_text(const picture_statistics& p);
 
 std::string counts_text(const std::vector<event_count>& counts);
 

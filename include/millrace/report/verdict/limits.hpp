@@ -53,7 +53,7 @@ struct flow_limits {
 namespace detail {
 
 /// Factors that change the setup of a run; 1 changes nothing.
-struct flow_change {
+struct predicted_flow_change {
   double workers = 1, io_threads = 1, storage_speed = 1;
   double step_time = 1, copy_time = 1;   ///< time per sample
   double work_time = 1;                  ///< time per sample in the stages that `stage` selects
@@ -68,10 +68,10 @@ struct flow_change {
 /// - the I/O threads, which alternate between reading and unpacking
 /// - the storage
 /// - the one thread that reads the next shard in the order
-stage_limit reading_limit(const flow_statistics& f, std::size_t index, const flow_change& c);
+stage_limit reading_limit(const flow_statistics& f, std::size_t index, const predicted_flow_change& c);
 
 /// Returns the limits of all stages, with the change `c`.
-flow_limits limits_of(const flow_statistics& f, const flow_change& c = {});
+flow_limits limits_of(const flow_statistics& f, const predicted_flow_change& c = {});
 
 }   // namespace detail
 

@@ -96,7 +96,7 @@ namespace detail {
 std::string costliest_phase(const stage_statistics& s);
 
 /// Walks from the trainer upstream and returns the index of the stage that limits the run.
-std::size_t walk_upstream(const flow_statistics& f);
+std::size_t limit_upstream_of(const flow_statistics& f);
 
 /// If all stages wait for the thread that reads the next shard in the order, fills the verdict and returns true.
 bool judge_reading_in_turn(const flow_statistics& f, const stage_limit& limit, verdict& v);
@@ -108,7 +108,7 @@ bool own_threads_overload(const flow_statistics& f);
 
 /// Returns the reason why the workers used a core for less than 95 % of the time that they worked. Returns
 /// bound_cause::none if they used a core for at least 95 % of this time, or if their CPU time was not measured.
-bound_cause missing_processor(const flow_statistics& f, const stage_statistics& s);
+bound_cause missing_processor_time(const flow_statistics& f, const stage_statistics& s);
 
 std::string waited_for_a_core(const stage_statistics& s);
 

@@ -9,7 +9,7 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-MILLRACE_RARE void check_flow(const flow_facts& f) {
+MILLRACE_RARE void check_session_flow(const flow_facts& f) {
   // All batches of bucket() may be short, and pad_last cannot fill them up.
   if (f.buckets && f.pad_last)
     throw setup_error("pad_last cannot complete the last batch, because the batches of bucket() have different sizes: "
@@ -21,7 +21,7 @@ MILLRACE_RARE void check_flow(const flow_facts& f) {
                       "Omit that stage, or use a source without an index");
 }
 
-MILLRACE_RARE std::shared_ptr<sample_names> names_for(const flow_facts& f) {
+MILLRACE_RARE std::shared_ptr<sample_names> sample_names_for(const flow_facts& f) {
   if (!f.settings.keys) return nullptr;
   if (f.joins_samples)
     throw setup_error("the rows of pack() have no keys, because each row combines several samples: got "

@@ -10,7 +10,7 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-MILLRACE_RARE std::string readable_bytes(double bytes) {
+MILLRACE_RARE std::string memory_text(double bytes) {
   const char* units[] = {"B", "kB", "MB", "GB", "TB"};
   std::size_t unit = 0;
   while (bytes >= 999.5 && unit + 1 < std::size(units)) {
@@ -56,20 +56,20 @@ MILLRACE_RARE std::size_t memory_budget::max_reads() const noexcept {
 
 MILLRACE_RARE std::string memory_budget::describe() const {
   const auto times = [](std::size_t n, const char* item, std::size_t bytes) {
-    return std::to_string(n) + " " + item + " x " + readable_bytes(static_cast<double>(bytes));
+    return std::to_string(n) + " " + item + " x " + memory_text(static_cast<double>(bytes));
   };
   std::string text = times(host_slots, "host slots", slot_bytes);
   if (device_slots > 0 && !device_memory_apart) text += " + " + times(device_slots, "device slots", slot_bytes);
-  text += " + read ahead " + readable_bytes(static_cast<double>(encoded_bytes()));
+  text += " + read ahead " + memory_text(static_cast<double>(encoded_bytes()));
   if (window > 1)
     text += " + shuffle window " + std::to_string(window) + (fits_complete_window() ? " x " : " / 2 x ") +
-            readable_bytes(sample_bytes);
-  if (neighbor_bytes > 0) text += " + neighbors of samples " + readable_bytes(static_cast<double>(neighbor_bytes));
-  text += " = " + readable_bytes(static_cast<double>(total_bytes())) + " of " +
-          readable_bytes(static_cast<double>(budget_bytes));
+            memory_text(sample_bytes);
+  if (neighbor_bytes > 0) text += " + neighbors of samples " + memory_text(static_cast<double>(neighbor_bytes));
+  text += " = " + memory_text(static_cast<double>(total_bytes())) + " of " +
+          memory_text(static_cast<double>(budget_bytes));
   if (device_memory_apart)
     text += "; on the device " + times(device_slots, "slots", slot_bytes) + " = " +
-            readable_bytes(static_cast<double>(device_slots * slot_bytes));
+            memory_text(static_cast<double>(device_slots * slot_bytes));
   return text;
 }
 

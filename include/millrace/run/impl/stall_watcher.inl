@@ -12,7 +12,7 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-MILLRACE_RARE void start_steps::enter(const char* name, bool reports_itself) {
+MILLRACE_RARE void watched_start_steps::enter(const char* name, bool reports_itself) {
   const std::uint64_t now = steady_now_ns();
   if (reports_itself) times_->leave(now);
   else times_->watch(now);
@@ -21,13 +21,13 @@ MILLRACE_RARE void start_steps::enter(const char* name, bool reports_itself) {
   since_ns_ = now;
 }
 
-MILLRACE_RARE void start_steps::over() {
+MILLRACE_RARE void watched_start_steps::over() {
   times_->leave(steady_now_ns());
   const std::lock_guard lock(mutex_);
   name_ = nullptr;
 }
 
-MILLRACE_RARE std::string start_steps::text() const {
+MILLRACE_RARE std::string watched_start_steps::text() const {
   const std::lock_guard lock(mutex_);
   if (!name_) return {};
   const std::uint64_t now = steady_now_ns();
@@ -36,13 +36,14 @@ MILLRACE_RARE std::string start_steps::text() const {
   return text;
 }
 
-MILLRACE_RARE start_steps::step::step(start_steps& of, const char* name, const read_meter* reads) : of_(&of) {
+MILLRACE_RARE watched_start_steps::step::step(watched_start_steps& of, const char* name, const read_meter* reads)
+    : of_(&of) {
   of.enter(name);
   const std::lock_guard lock(of.mutex_);
   of.reads_ = reads;
 }
 
-MILLRACE_RARE start_steps::step::~step() {
+MILLRACE_RARE watched_start_steps::step::~step() {
   const std::lock_guard lock(of_->mutex_);
   of_->reads_ = nullptr;
 }

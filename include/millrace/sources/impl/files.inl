@@ -40,8 +40,8 @@ MILLRACE_INLINE void file_data::find_sizes() {
   constexpr std::size_t max_named = 3;
   std::vector<std::string> reasons(names_.size());
   run_concurrently(names_.size(), files_at_once, [&](std::size_t i) {
-    if (options_.storage.is_local()) reasons[i] = unreadable_because(names_[i]);
-    const auto stamp = reasons[i].empty() ? find_stamp(options_.storage, names_[i]) : std::nullopt;
+    if (options_.storage.is_local()) reasons[i] = unreadable_shard_because(names_[i]);
+    const auto stamp = reasons[i].empty() ? find_file_stamp(options_.storage, names_[i]) : std::nullopt;
     if (!stamp && reasons[i].empty()) reasons[i] = "it does not exist";
     sizes_[i] = stamp ? stamp->size_bytes : unknown_size;
   });
@@ -132,7 +132,7 @@ MILLRACE_INLINE record file_data::read_file(std::size_t file, record_builder& bu
   const byte_range all{};
   if (!options_.storage.is_local()) opened.will_read({&all, 1});
   build.begin(names_[file], key(file), error_location::unknown);
-  const std::span<std::byte> buffer = build.add_field(field_of_file(names_[file]), static_cast<std::size_t>(size));
+  const std::span<std::byte> buffer = build.add_field(field_of_proc_file(names_[file]), static_cast<std::size_t>(size));
   if (const std::size_t got = read_fully(opened, 0, buffer); got != buffer.size())
     throw data_error(
         "the file ends too early: got " + std::to_string(got) + " bytes, expected " + std::to_string(buffer.size()),
@@ -179,7 +179,7 @@ MILLRACE_INLINE std::string fixed_part(std::string_view pattern, const storage& 
 }
 
 /// Sets the length of the root, and removes the files for which `where` returns false.
-MILLRACE_INLINE named_files with_root(std::vector<std::string> paths, std::string root, const files_options& o) {
+MILLRACE_INLINE named_files with_root_folder(std::vector<std::string> paths, std::string root, const files_options& o) {
   if (!o.root.empty()) root = o.root.ends_with('/') ? o.root : o.root + "/";
   for (const std::string& path : paths)
     if (!path.starts_with(root))
@@ -192,12 +192,12 @@ MILLRACE_INLINE named_files with_root(std::vector<std::string> paths, std::strin
 }
 
 MILLRACE_INLINE named_files find_files(std::string_view pattern, const files_options& o) {
-  const folder_rule rule{.accepts = is_shown_file,
-                         .hint = "Check the folder. Names that begin with a dot are skipped",
-                         .unreadable_at_most = std::numeric_limits<std::size_t>::max(),
-                         .recursive = true};
+  const listed_folder_rule rule{.accepts = is_shown_file,
+                                .hint = "Check the folder. Names that begin with a dot are skipped",
+                                .unreadable_at_most = std::numeric_limits<std::size_t>::max(),
+                                .recursive = true};
   std::vector<std::string> paths = list_files(pattern, {.rule = rule, .at = o.storage});
-  return with_root(std::move(paths), fixed_part(pattern, o.storage), o);
+  return with_root_folder(std::move(paths), fixed_part(pattern, o.storage), o);
 }
 
 MILLRACE_INLINE named_files find_files(std::vector<std::string> names, const files_options& o) {
@@ -205,7 +205,7 @@ MILLRACE_INLINE named_files find_files(std::vector<std::string> names, const fil
   if (o.storage.is_local())
     for (std::string& name : names)
       if (!exists(name)) name = std::string(local_path(name));
-  return with_root(std::move(names), {}, o);
+  return with_root_folder(std::move(names), {}, o);
 }
 
 MILLRACE_INLINE std::vector<std::string> classes_of(const named_files& files) {
@@ -215,7 +215,7 @@ MILLRACE_INLINE std::vector<std::string> classes_of(const named_files& files) {
     const std::string_view folder = key.substr(0, std::min(key.find('/'), key.size()));
     if (folder.size() < key.size() && (all.empty() || all.back() != folder)) all.emplace_back(folder);
   }
-  detail::sort_names(all);
+  detail::sort_texts(all);
   all.erase(std::unique(all.begin(), all.end()), all.end());
   return all;
 }

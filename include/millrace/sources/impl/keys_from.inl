@@ -38,7 +38,7 @@ MILLRACE_INLINE bool is_cut_entry(const line& last, std::uint64_t file_bytes) no
   constexpr std::string_view start = "{\"shard\": \"";   // start of each line that a quarantine_list writes
   const std::string_view text = last.text();
   return last.offset_bytes() + text.size() == file_bytes &&
-         text.substr(0, start.size()) == start.substr(0, text.size()) && !is_complete_json_object(text);
+         text.substr(0, start.size()) == start.substr(0, text.size()) && !is_complete_json_line(text);
 }
 
 MILLRACE_INLINE key_list read_keys(const std::vector<std::string>& files, const storage& at) {

@@ -128,8 +128,8 @@ MILLRACE_RARE std::optional<other_piece> shards_source::other_piece_of(const err
   constexpr std::uint64_t max_bytes = std::uint64_t{4} << 30, max_remote_bytes = std::uint64_t{256} << 20;
   for (std::size_t i = 0; i < files_.size(); ++i)
     if (files_.name(i) == sample.shard)
-      return find_other_piece(open_file(files_.at(), sample.shard), sample.key, sample.offset_bytes,
-                              files_.at().is_local() ? max_bytes : max_remote_bytes);
+      return find_other_piece_of_sample(open_file(files_.at(), sample.shard), sample.key, sample.offset_bytes,
+                                        files_.at().is_local() ? max_bytes : max_remote_bytes);
   return std::nullopt;
 }
 
@@ -150,8 +150,8 @@ template class reorder_buffer<shards_source>;
 template class read_stage_base<shards_source>;
 template class shard_read_stage<shards_source>;
 template class interleaved_read_stage<shards_source>;
-template class shard_counts<shards_source>;
-template class counted_pass<shards_source>;
+template class lane_shard_counts<shards_source>;
+template class counted_lane_pass<shards_source>;
 template lane_starts find_lane_starts(const shards_source&, const lane_starts_options&);
 template owner<read_stage> replayed_run::read(const shards_source&, shard_read_stage_options, sample_sink<record>&);
 

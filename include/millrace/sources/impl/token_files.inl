@@ -13,7 +13,7 @@ namespace detail {
 
 namespace token_options {
 
-MILLRACE_INLINE window_rule windows_of(const token_files_options& o) noexcept {
+MILLRACE_INLINE token_window_rule windows_of(const token_files_options& o) noexcept {
   return {
       .length = o.length, .stride = o.stride.value_or(o.length), .keep_short = o.keep_short, .documents = o.documents};
 }

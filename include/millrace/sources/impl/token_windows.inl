@@ -68,7 +68,7 @@ struct opened_index {
 
 MILLRACE_INLINE std::optional<opened_index> open_index(const storage& at, std::string_view bin_name) {
   opened_index index{.name = megatron_index_name(bin_name)};
-  if (index.name.empty() || !find_stamp(at, index.name)) return std::nullopt;
+  if (index.name.empty() || !find_file_stamp(at, index.name)) return std::nullopt;
   index.file = open_file(at, index.name);
   const std::size_t bytes = read_fully(*index.file, 0, index.head);
   index.is_megatron = bytes >= head_bytes && std::memcmp(index.head.data(), "MMIDIDX\0\0", 9) == 0;
@@ -143,7 +143,7 @@ MILLRACE_INLINE std::optional<megatron_index> read_megatron_index(const storage&
   return result;
 }
 
-MILLRACE_INLINE token_windows::token_windows(const token_layout& layout, const window_rule& rule) noexcept
+MILLRACE_INLINE token_windows::token_windows(const token_layout& layout, const token_window_rule& rule) noexcept
     : layout_(layout), rule_(rule) {
   const std::uint64_t tokens = layout.tokens;
   if (tokens >= rule.length) {
@@ -162,7 +162,7 @@ MILLRACE_INLINE token_windows::token_windows(const token_layout& layout, megatro
       count_(documents_->first_tokens.size() - 1),
       end_(layout.tokens) {}
 
-MILLRACE_INLINE packed window_of(std::span<const std::byte> stored, const stored_window& window) {
+MILLRACE_INLINE packed window_of(std::span<const std::byte> stored, const stored_token_window& window) {
   const token_type type = window.of.layout().type;
   packed row;
   row.ids.resize(stored.size() / type.bytes);
@@ -180,7 +180,7 @@ MILLRACE_INLINE packed window_of(std::span<const std::byte> stored, const stored
 }
 
 MILLRACE_INLINE token_windows read_token_windows(const opened_tokens& opened, const token_layout_options& options,
-                                                 const window_rule& rule) {
+                                                 const token_window_rule& rule) {
   const std::uint64_t bytes = size_of_open(opened.at, opened.file);
   std::vector<std::byte> front;
   token_layout_options resolved = options;

@@ -21,7 +21,7 @@
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 /// The rule by which a source selects files in a folder.
-struct folder_rule {
+struct listed_folder_rule {
   bool (*accepts)(std::string_view name) noexcept;
   const char* hint;                     ///< advice to the user about the accepted extensions
   bool ignore_missing = false;          ///< a missing file, or a glob without matches, is not an error
@@ -42,11 +42,11 @@ bool path_matches(std::string_view pattern, std::string_view path);
 
 /// Returns the sorted files of a folder and its subfolders, without files whose names `rule` rejects. Throws io_error
 /// if a folder cannot be read.
-std::vector<std::string> files_below(const std::string& folder, const folder_rule& rule);
+std::vector<std::string> files_below_pattern(const std::string& folder, const listed_folder_rule& rule);
 
 /// Returns the sorted files that match a pattern with "**". If "**" is the last component, returns only files whose
 /// names `rule` accepts. Throws io_error if a folder cannot be read.
-std::vector<std::string> deep_matches(const std::string& pattern, const folder_rule& rule);
+std::vector<std::string> deep_matches(const std::string& pattern, const listed_folder_rule& rule);
 
 }}}   // namespace millrace::detail
 

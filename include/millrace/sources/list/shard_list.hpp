@@ -33,7 +33,7 @@ namespace millrace { inline namespace MILLRACE_ABI {
 namespace detail {
 
 bool is_shard_name(std::string_view name) noexcept;
-inline constexpr folder_rule shard_folder_rule{
+inline constexpr listed_folder_rule shard_folder_rule{
     is_shard_name, "Shards end in .tar, .tgz, .tar.gz, .tar.zst, .tar.bz2, .tar.xz or .tar.lz4"};
 
 /// Removes the scheme "file:". Returns a path without a scheme unchanged. Throws setup_error for other schemes and for
@@ -44,12 +44,12 @@ bool exists(const std::string& path) noexcept;
 bool is_folder(const std::string& path) noexcept;
 
 /// Returns the sorted paths that a glob matches.
-std::vector<std::string> glob_matches(const std::string& pattern, const folder_rule& rule = shard_folder_rule);
+std::vector<std::string> glob_matches(const std::string& pattern, const listed_folder_rule& rule = shard_folder_rule);
 
-std::vector<std::string> shards_in(const std::string& folder, const folder_rule& rule);
+std::vector<std::string> shards_in(const std::string& folder, const listed_folder_rule& rule);
 
 /// Returns the reason why `path` cannot be read, or "" if it can be read.
-std::string unreadable_because(const std::string& path);
+std::string unreadable_shard_because(const std::string& path);
 
 /// Throws setup_error if more than `at_most` files cannot be read.
 void check_readable(const std::vector<std::string>& paths, std::size_t at_most);
@@ -60,7 +60,7 @@ std::int64_t time_of_file_ns(const std::string& path) noexcept;
 
 /// The storage that contains the files, and the rule that selects the files of a folder.
 struct shard_listing_options {
-  folder_rule rule = shard_folder_rule;
+  listed_folder_rule rule = shard_folder_rule;
   storage at{};
   notice_function notice{};   ///< receives a notice if the listing is slow; by default, it is printed to stderr
   std::uint64_t report_after_ns = 10'000'000'000;

@@ -40,12 +40,12 @@ inline std::string_view name_in_folder(std::string_view path) noexcept { return 
 
 /// Returns the content of a file, or nothing if it is not a regular file. If the file has more than `max_bytes` bytes,
 /// returns at least the first `max_bytes` of them.
-std::optional<std::string> small_file(const storage& at, const std::string& path,
-                                      std::size_t max_bytes = std::size_t{64} << 20);
+std::optional<std::string> small_sidecar_file(const storage& at, const std::string& path,
+                                              std::size_t max_bytes = std::size_t{64} << 20);
 
 /// Returns the content of a JSON file, or nothing if it is not a regular file. Throws data_error if the file is larger
 /// than 64 MiB.
-std::optional<std::string> json_file(const storage& at, const std::string& path);
+std::optional<std::string> sidecar_json_file(const storage& at, const std::string& path);
 
 /// Returns the number of samples of a DALI index. The first line of the index is "v1.2 <samples>".
 std::uint64_t count_of_dali_index(std::string_view text, const std::string& path);
@@ -60,7 +60,7 @@ class counts_by_name {
   std::map<std::string, std::optional<std::uint64_t>, std::less<>> counts_;
 };
 
-counts_by_name counts_of_sizes(std::string_view text, const std::string& path);
+counts_by_name shard_counts_of_sizes(std::string_view text, const std::string& path);
 
 counts_by_name counts_of_wids(std::string_view text, const std::string& path);
 

@@ -32,7 +32,7 @@ MILLRACE_INLINE std::uint64_t batch_ring::open_free() {
     free_.erase(it);
     slot& s = slots_[index];
     s.batch = opened_;
-    allow_access(s.data, slot_bytes_);
+    allow_address_access(s.data, slot_bytes_);
     s.ready = false;
     s.error = nullptr;
     s.error_position = unknown;

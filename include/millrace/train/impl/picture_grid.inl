@@ -26,8 +26,8 @@ MILLRACE_INLINE void convert_grid_to_rgb(image& grid) {
   grid = std::move(colored);
 }
 
-MILLRACE_INLINE void blend_masks(image& grid, const grid_layout& layout,
-                                 const tensor_view<const std::uint8_t, 3>& masks) {
+MILLRACE_INLINE void blend_picture_masks(image& grid, const grid_layout& layout,
+                                         const tensor_view<const std::uint8_t, 3>& masks) {
   if (masks.shape != std::array{layout.rows, layout.height, layout.width})
     throw setup_error("the masks of a grid, '" + std::string(masks.name) + "', have the shape " +
                           to_string(masks.shape) + ", expected [" + std::to_string(layout.rows) + ", " +

@@ -51,7 +51,7 @@ struct worker_rows {
 };
 
 /// The rows of the batches of a last segment.
-class batch_rows : public worker_segment, public final_segment, public row_target {
+class batch_rows : public worker_segment, public final_segment, public segment_row_target {
  public:
   struct options {
     std::size_t rows = 1;                      ///< rows of a batch

@@ -102,9 +102,9 @@ class batch_segment final : public batch_rows {
     dispatcher_->set_limit(rows_.batches->open_free() * rows_.rows);
   }
 
-  row_target* rows() noexcept override {
+  segment_row_target* rows() noexcept override {
     places_lists_ = false;   // the lengths of rows that other machines compute are not known in advance
-    return mixer::mixes ? nullptr : &static_cast<row_target&>(*this);   // g++ 14 warns about a cast of `this`
+    return mixer::mixes ? nullptr : &static_cast<segment_row_target&>(*this);   // g++ 14 warns about a cast of `this`
   }
   std::size_t max_row_bytes() const noexcept override { return columns_.max_row_bytes(); }
   bool has_sample(std::uint64_t ticket) const noexcept override {

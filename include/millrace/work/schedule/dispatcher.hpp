@@ -53,7 +53,9 @@ class dispatcher_work {
 };
 
 /// Assigns claims to workers.
-class dispatcher final : public worker_task, public ticket_gate, public std::enable_shared_from_this<dispatcher> {
+class dispatcher final : public worker_task,
+                         public claimed_ticket_gate,
+                         public std::enable_shared_from_this<dispatcher> {
  public:
   struct options {
     std::size_t max_workers = 1;         ///< number of workers

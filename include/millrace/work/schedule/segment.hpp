@@ -84,9 +84,9 @@ class sample_sink {
 };
 
 /// Receives the progress of a segment's input: the number of tickets whose samples have arrived.
-class ticket_gate {
+class claimed_ticket_gate {
  public:
-  virtual ~ticket_gate() = default;
+  virtual ~claimed_ticket_gate() = default;
   /// Declares that the input of all tickets below `tickets` exists.
   virtual void set_available(std::uint64_t tickets) = 0;
   /// Returns the last argument of set_available().

@@ -22,9 +22,9 @@
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 /// Receives rows that were computed on another machine. The ticket (number) of each row must have been claimed.
-class row_target {
+class segment_row_target {
  public:
-  virtual ~row_target() = default;
+  virtual ~segment_row_target() = default;
   /// Returns the maximum number of bytes that store_row() accepts for a row. Requires that the shapes are known.
   virtual std::size_t max_row_bytes() const noexcept = 0;
   /// Returns the first ticket that make_early() has not processed. Rows of earlier tickets cannot be stored.
@@ -40,7 +40,7 @@ class row_target {
 class final_segment : public space_listener {
  public:
   /// Returns the target for rows that were computed on another machine; null if rows depend on each other.
-  virtual row_target* rows() noexcept { return nullptr; }
+  virtual segment_row_target* rows() noexcept { return nullptr; }
   /// Creates the item of `position`. Before slots exist, call this function for the positions 0, 1, ... until it
   /// returns true: that item defines all shapes. Returns false if the position has no item.
   virtual bool make_early(std::uint64_t position) = 0;

@@ -41,9 +41,9 @@ struct segment_output<Maps, no_expanding_stage> {
 /// The emitter of an expanding stage. Throws setup_error if the stage emits more items than its bound. The bound is
 /// expand_options::max_outputs if it is set. Otherwise the stage's max_outputs() returns the bound.
 template <class Output>
-class bounded_emitter {
+class bounded_segment_emitter {
  public:
-  bounded_emitter(std::vector<Output>& outputs, const output_bound& most) : outputs_(&outputs), most_(most) {
+  bounded_segment_emitter(std::vector<Output>& outputs, const output_bound& most) : outputs_(&outputs), most_(most) {
     outputs.reserve(most.promised ? most.count : std::min<std::size_t>(most.count, 64));
   }
   void operator()(Output item) {
@@ -164,7 +164,7 @@ class parallel_segment final : public worker_segment, public space_listener {
     r.source.item.reset();
     if constexpr (expands) {
       map_at_work = expanding_at_work;
-      bounded_emitter<output> emit(r.outputs, expanding_.max_outputs(std::as_const(item)));
+      bounded_segment_emitter<output> emit(r.outputs, expanding_.max_outputs(std::as_const(item)));
       expanding_.expanding.push(std::move(item), emit);
       if constexpr (renames_outputs<decltype(expanding_.expanding)>)
         for (std::size_t i = 0; names_ && i < r.outputs.size(); ++i)

@@ -1,12 +1,12 @@
 // A segment (a part of the pipeline) for a stage that buffers samples. The segment runs the stage on one thread,
 // strictly in order.
 //
-//   mr::detail::shuffling<clip> stage(order, max_bytes);
+//   mr::detail::shuffling_segment_stage<clip> stage(order, max_bytes);
 //   mr::detail::serial_segment<clip, decltype(stage)> middle(std::move(stage), {.capacity = 64}, next.entrance());
 //
-// The stage is stateful_expanding or shuffling (work/segment/serial_stages.hpp). Both have push(sample, out) and
-// end_epoch(out). The samples in `out` wait in the segment until the next segment has space. Errors and end marks are
-// passed on in order.
+// The stage is stateful_expanding_stage or shuffling_segment_stage (work/segment/serial_stages.hpp). Both have
+// push(sample, out) and end_epoch(out). The samples in `out` wait in the segment until the next segment has space.
+// Errors and end marks are passed on in order.
 //
 // The sleeping thread wakes when a quarter of its input buffer is full. If fewer samples are waiting, the thread wakes
 // within 2 ms. To wake the thread for each sample would cost more processor time than a cheap stage needs.
@@ -29,7 +29,7 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 /// Runs a serial stage on its own thread.
 template <class In, class Stage>
-class serial_segment final : public pipeline_node, public space_listener, public ticket_gate {
+class serial_segment final : public pipeline_node, public space_listener, public claimed_ticket_gate {
  public:
   using input = In;
   using output = typename Stage::output;

@@ -1,7 +1,7 @@
 // Stages that run on one thread, with the interface that serial_segment requires: push(sample, out), end_epoch(out).
 //
-//   stateful_expanding<clip, expand_stage<windows_of>>    an expanding stage with a non-const push, or with a finish
-//   shuffling<clip>                         a shuffle that does not follow the source directly
+//   stateful_expanding_stage<clip, expand_stage<windows_of>>   an expanding stage with a non-const push or a finish
+//   shuffling_segment_stage<clip>                              a shuffle that does not follow the source directly
 //
 // A stage appends its results to the vector `out`. The segment (the part of the pipeline that runs the stage) removes
 // them from `out`.
@@ -17,7 +17,7 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 /// An expanding stage that has state, or that emits items at the end of an epoch.
 template <class In, class Stage>
-class stateful_expanding {
+class stateful_expanding_stage {
   using C = decltype(Stage::expanding);
 
  public:
@@ -26,7 +26,8 @@ class stateful_expanding {
   static constexpr bool one_for_one = false;
 
   /// `names` creates the names of the outputs; null if outputs need no names.
-  explicit stateful_expanding(Stage stage, sample_names* names = nullptr) : stage_(std::move(stage)), names_(names) {}
+  explicit stateful_expanding_stage(Stage stage, sample_names* names = nullptr)
+      : stage_(std::move(stage)), names_(names) {}
 
   /// Runs the stage on a sample and appends its outputs to `out`.
   void push(sample<In> s, std::vector<sample<output>>& out) {
@@ -39,7 +40,7 @@ class stateful_expanding {
         .epoch = s.epoch, .pass = s.pass, .id = s.id, .ordinal = s.ordinal, .held = buffered, .origin = s.origin};
     children_ = 0;
     outputs_.clear();
-    bounded_emitter<output> emit(outputs_, stage_.max_outputs(std::as_const(*s.item)));
+    bounded_segment_emitter<output> emit(outputs_, stage_.max_outputs(std::as_const(*s.item)));
     stage_.expanding.push(std::move(*s.item), emit);
     append_outputs(out);
   }
@@ -85,13 +86,13 @@ class stateful_expanding {
 
 /// A shuffle after other stages: a buffer whose size is limited by the window and by `max_bytes`.
 template <class T>
-class shuffling {
+class shuffling_segment_stage {
  public:
   using output = T;
   static constexpr const char* name = "shuffle";
   static constexpr bool one_for_one = true;
 
-  explicit shuffling(const shard_order& order, std::size_t max_bytes)
+  explicit shuffling_segment_stage(const shard_order& order, std::size_t max_bytes)
       : plan_(make_owner<shard_order>(order)), order_(*plan_), max_bytes_(max_bytes) {}
 
   /// Adds a sample and appends to `out` the samples that are ready. If the buffer exceeds its budget, calls
@@ -113,7 +114,8 @@ class shuffling {
   }
 
  private:
-  owner<shard_order> plan_;   // on the heap, because order_ refers to the plan, and a shuffling may be moved
+  owner<shard_order>
+      plan_;   // on the heap, because order_ refers to the plan, and a shuffling_segment_stage may be moved
   jitter_order<T> order_;
   std::size_t max_bytes_;
 };

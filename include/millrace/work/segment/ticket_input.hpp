@@ -2,7 +2,7 @@
 // sample has a ticket (its number), and workers claim tickets.
 //
 //   mr::detail::ticket_input<mr::record> in({.capacity = 512, .group = 256, .drop_partial = true, .batches = &ring});
-//   in.connect(*dispatcher);                                            // or any ticket_gate
+//   in.connect(*dispatcher);                                            // or any claimed_ticket_gate
 //   if (in.can_accept()) in.put(std::move(s));   in.publish();            // producer
 //   auto sample = in.take(ticket, bytes);       in.freed(1, bytes);      // segment, after a claim
 //
@@ -54,7 +54,7 @@ class ticket_input final : public sample_sink<T> {
   MILLRACE_RARE ~ticket_input() override = default;
 
   /// Sets the gate. publish() reports available tickets to the gate.
-  void connect(ticket_gate& gate) noexcept { gate_ = &gate; }
+  void connect(claimed_ticket_gate& gate) noexcept { gate_ = &gate; }
   /// Sets the listener to call when space is free again.
   void set_listener(space_listener* producer) override { listener_ = producer; }
 
@@ -137,7 +137,7 @@ class ticket_input final : public sample_sink<T> {
 
   const options options_;
   item_ring<sample<T>> ring_;
-  ticket_gate* gate_ = nullptr;
+  claimed_ticket_gate* gate_ = nullptr;
   space_listener* listener_ = nullptr;
   // The workers write removed_ and removed_bytes_, and the producer writes put_bytes_. Separate cache lines avoid false
   // sharing.

@@ -110,7 +110,7 @@ EXAMPLE
 
 // ---- plane_region.hpp
 void example(const mr::detail::scan_header& header, const mr::detail::jpeg_planes_request& request,
-             mr::detail::byte_memory& memory) {
+             mr::detail::unstuffed_memory& memory) {
 EXAMPLE
 }
 
@@ -127,7 +127,7 @@ EXAMPLE
 }
 
 // ---- unstuffer.hpp
-void example(std::span<const std::uint8_t> file, std::size_t scan_begin, mr::detail::byte_memory& memory,
+void example(std::span<const std::uint8_t> file, std::size_t scan_begin, mr::detail::unstuffed_memory& memory,
              const std::uint8_t* from, std::size_t bytes, unsigned number) {
 EXAMPLE
 }

@@ -45,7 +45,7 @@ EXAMPLE
 }
 
 // ---- pixel_kernels.hpp
-void example(const mr::detail::pending_tables& tables, std::uint8_t* row) {
+void example(const mr::detail::pending_byte_tables& tables, std::uint8_t* row) {
 EXAMPLE
 }
 

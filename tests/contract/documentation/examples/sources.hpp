@@ -88,7 +88,7 @@ EXAMPLE
 }
 
 // ---- sources/path_glob.hpp
-void example(const mr::detail::folder_rule& o) {
+void example(const mr::detail::listed_folder_rule& o) {
 EXAMPLE
 }
 

@@ -21,8 +21,8 @@ namespace mr = millrace;
 template <class Flow>
 std::unique_ptr<mr::detail::row_maker> maker_of(Flow flow, const mr::session_options& of, std::size_t workers = 1) {
   mr::detail::notice_outlet notices(mr::quiet);
-  return std::make_unique<mr::detail::flow_row_maker<Flow>>(std::move(flow), mr::detail::run_of_feeder(of), workers,
-                                                       notices);
+  return std::make_unique<mr::detail::flow_row_maker<Flow>>(
+      std::move(flow), mr::detail::described_feeder_run(of), workers, notices);
 }
 
 struct numbered_row {

@@ -26,10 +26,10 @@ void check_operations(const slow::picture& from, const operations& ops) {
     }
     CHECK(p == expected);
   };
-  check(mr::detail::basic_photometric_runner<mr::detail::portable_color_kernels>{});
+  check(mr::detail::basic_photometric_runner<mr::detail::portable_photometric_kernels>{});
 #if defined __x86_64__ || defined __aarch64__
   if (mr::detail::cpu_has_word_layer())
-    check(mr::detail::basic_photometric_runner<mr::detail::vector_color_kernels>{});
+    check(mr::detail::basic_photometric_runner<mr::detail::vector_photometric_kernels>{});
 #endif
 }
 

@@ -12,7 +12,7 @@
 namespace {
 
 namespace mr = millrace;
-using mr::detail::pending_tables;
+using mr::detail::pending_byte_tables;
 
 /// Calls check(kernels) with each build that this CPU runs.
 template <class Check>
@@ -23,14 +23,14 @@ void for_each_build(const Check& check) {
 #endif
 }
 
-pending_tables all(const mr::detail::byte_table& table) {
-  pending_tables tables;
+pending_byte_tables all(const mr::detail::byte_table& table) {
+  pending_byte_tables tables;
   tables.then(table);
   return tables;
 }
 
 /// Compares all ways to apply tables with `expected`.
-void check_tables(const slow::picture& from, const pending_tables& tables, const slow::picture& expected) {
+void check_tables(const slow::picture& from, const pending_byte_tables& tables, const slow::picture& expected) {
   slow::picture p = from;
   mr::detail::portable_pixels::apply(tables, p.data.data(), p.count());
   CHECK(p == expected);
@@ -105,7 +105,7 @@ TEST_CASE("ranges and counts, and the results of autocontrast and equalize") {
     using kernels = decltype(build);
     for (const slow::picture& from : slow::pictures()) {
       const auto r = kernels::ranges(from.data.data(), from.count());
-      pending_tables tables;
+      pending_byte_tables tables;
       tables.then(mr::detail::autocontrast_table(r[0].low, r[0].high),
                   mr::detail::autocontrast_table(r[1].low, r[1].high),
                   mr::detail::autocontrast_table(r[2].low, r[2].high));
@@ -148,12 +148,12 @@ TEST_CASE("counts go through a table") {
   slow::posterize(through, 3);
   const auto before = mr::detail::portable_pixels::count(from.data.data(), from.count());
   const auto after = mr::detail::portable_pixels::count(through.data.data(), through.count());
-  for (std::size_t c = 0; c < 3; ++c) CHECK(mr::detail::counts_after(before[c], table) == after[c]);
+  for (std::size_t c = 0; c < 3; ++c) CHECK(mr::detail::histogram_after(before[c], table) == after[c]);
 }
 
 TEST_CASE("tables one after the other are one table") {
   for (const slow::picture& from : slow::pictures()) {
-    pending_tables tables;
+    pending_byte_tables tables;
     tables.then(mr::detail::blend_table(0, 1.4F));
     tables.then(mr::detail::solarize_table(100), mr::detail::identity_table(), mr::detail::invert_table());
     tables.then(mr::detail::posterize_table(5));

@@ -144,7 +144,7 @@ TEST_CASE_TEMPLATE("the box is erased in all planes, and nothing else, alone and
       const T expected = !inside ? plain[i]
                          : round % 2 == 0
                              ? T{}
-                             : mr::detail::to_element<T>(mr::detail::normal_noise(erase.noise_key, index++));
+                             : mr::detail::half_element<T>(mr::detail::normal_noise(erase.noise_key, index++));
       REQUIRE(std::memcmp(&row[i], &expected, sizeof(T)) == 0);
     }
     pictures.push_back(p);

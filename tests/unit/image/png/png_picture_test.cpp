@@ -333,7 +333,7 @@ TEST_CASE("normalized 16-bit samples equal a loop") {
       for (std::size_t i = 0; i < 17 * 40; ++i) {
         const auto scale = static_cast<float>(1 / by.std[c]), bias = static_cast<float>(-by.mean[c] / by.std[c]);
         const float value = std::fma(static_cast<float>(samples.span()[3 * i + c]), scale, bias);
-        const T expected = mr::detail::to_element<T>(value);
+        const T expected = mr::detail::half_element<T>(value);
         if (std::memcmp(&expected, &row[c * 17 * 40 + i], sizeof(T)) != 0) ++wrong;
       }
     CHECK(wrong == 0);

@@ -205,7 +205,7 @@ TEST_CASE("ten crops of one JPEG are decoded once, and counted as ten images") {
 TEST_CASE("requests of one file are joined if that is less work, and the longest is first") {
   const std::vector<std::byte> one(1'000), two(4'000);
   const mr::detail::plane_size size{.width = 500, .height = 375};
-  mr::detail::shared_requests all;
+  mr::detail::shared_decode_requests all;
   const auto jobs_of = [&](std::size_t n) {
     std::vector<std::size_t> jobs;
     all.for_each_job(n, [&](std::size_t job) { jobs.push_back(job); });

@@ -61,8 +61,8 @@ TEST_CASE("bicubic weights are those of the formula, sum to one and stay inside 
     t.build(a);
     REQUIRE(t.overshoots());
     REQUIRE(t.outputs() == static_cast<std::size_t>(a.count));
-    REQUIRE(mr::detail::span_of(a).begin == t.source_begin());
-    REQUIRE(mr::detail::span_of(a).end == t.source_end());
+    REQUIRE(mr::detail::source_span_of(a).begin == t.source_begin());
+    REQUIRE(mr::detail::source_span_of(a).end == t.source_end());
     const double scale = static_cast<double>(a.length) / static_cast<double>(a.target * a.denominator);
     const double begin = static_cast<double>(a.begin) / static_cast<double>(a.denominator);
     for (std::size_t o = 0; o < t.outputs(); ++o) {

@@ -166,8 +166,8 @@ TEST_CASE("weights of every output sum to one, are never negative and stay insid
     if (d.chance(0.3)) a = a.scaled(std::int64_t{1} << d.below(3));
     t.build(a);
     REQUIRE(t.outputs() == static_cast<std::size_t>(a.count));
-    REQUIRE(mr::detail::span_of(a).begin == t.source_begin());
-    REQUIRE(mr::detail::span_of(a).end == t.source_end());
+    REQUIRE(mr::detail::source_span_of(a).begin == t.source_begin());
+    REQUIRE(mr::detail::source_span_of(a).end == t.source_end());
     for (std::size_t o = 0; o < t.outputs(); ++o) {
       int sum = 0;
       for (std::size_t k = 0; k < t.count(o); ++k) {
@@ -213,7 +213,7 @@ class guarded_pages {
 };
 
 template <class Columns>
-long sum_of_columns(const mr::detail::column_plan& plan, const void* row) {
+long sum_of_columns(const mr::detail::tap_column_plan& plan, const void* row) {
   Columns columns;
   columns.build(plan);
   std::vector<std::int16_t> out(4 * columns.padded());
@@ -239,21 +239,21 @@ TEST_CASE("a row has the same bytes whether it is stored or streamed, with three
       taps.weights[k] = static_cast<std::int16_t>((1 << mr::detail::tap_table::weight_bits) / count);
     }
     CAPTURE(count);
-    kernels::rows::blend_rgb(taps, {.bytes = stored.data(), .columns = columns});
+    kernels::plane_rows::blend_rgb(taps, {.bytes = stored.data(), .columns = columns});
     for (const bool logic : {false, true}) {
       if (logic && !mr::detail::cpu_has_three_way_logic()) continue;
       streamed.fill(0);
-      kernels::rows::blend_rgb(taps, {.bytes = streamed.data(), .columns = columns, .streams = true,
+      kernels::plane_rows::blend_rgb(taps, {.bytes = streamed.data(), .columns = columns, .streams = true,
                                       .three_way_logic = logic});
-      kernels::numbers::finish_streaming();
+      kernels::plane_numbers::finish_streaming();
       CHECK(stored == streamed);
     }
     for (const bool streams : {false, true}) {
       if (!mr::detail::cpu_has_wide_vectors()) continue;
       streamed.fill(0);
-      kernels::rows::blend_rgb(taps, {.bytes = streamed.data(), .columns = columns, .streams = streams,
+      kernels::plane_rows::blend_rgb(taps, {.bytes = streamed.data(), .columns = columns, .streams = streams,
                                       .wide_vectors = true});
-      kernels::numbers::finish_streaming();
+      kernels::plane_numbers::finish_streaming();
       CHECK(stored == streamed);
     }
   }
@@ -272,14 +272,14 @@ TEST_CASE("vector kernels read no further than the slack after a row, however mu
     if (bicubic) axis.filter = mr::resize_filter::bicubic;
     mr::detail::tap_table taps;
     taps.build(axis);
-    const mr::detail::column_plan plan{.taps = taps, .flipped = d.chance(0.5), .wide = !bicubic && d.chance(0.5)};
+    const mr::detail::tap_column_plan plan{.taps = taps, .flipped = d.chance(0.5), .wide = !bicubic && d.chance(0.5)};
     const auto count = static_cast<std::size_t>(width) * (plan.wide ? 2 : 1);
     std::uint8_t* row = pages.last<std::uint8_t>(count + mr::detail::guarded_plane::slack_bytes);
     for (std::size_t k = 0; k < count; ++k) row[k] = static_cast<std::uint8_t>(plan.wide && k % 2 ? 0 : d.below(256));
-    const long expected = sum_of_columns<mr::detail::portable_columns>(plan, row);
-    REQUIRE(sum_of_columns<kernels::columns>(plan, row) == expected);
+    const long expected = sum_of_columns<mr::detail::portable_tap_columns>(plan, row);
+    REQUIRE(sum_of_columns<kernels::tap_columns>(plan, row) == expected);
     if (!mr::detail::cpu_has_wide_vectors()) continue;
-    REQUIRE(sum_of_columns<kernels::columns>({.taps = taps, .flipped = plan.flipped, .wide = plan.wide,
+    REQUIRE(sum_of_columns<kernels::tap_columns>({.taps = taps, .flipped = plan.flipped, .wide = plan.wide,
                                               .wide_vectors = true}, row) == expected);
   }
 }

@@ -18,7 +18,7 @@ slow::matrix numbers_of(const affine_map& m) { return {m.xx, m.xy, m.x0, m.yx, m
 std::vector<affine_map> maps_for(const slow::picture& p) {
   std::vector<affine_map> maps;
   for (const double degrees : {0.0, 9.0, -9.0, 17.0, 30.0, 45.0, 90.0, -90.0, 135.0, 180.0, 270.0, 359.0, 1e-3, 725.0})
-    maps.push_back(mr::detail::rotation_of(degrees, {.width = p.width, .height = p.height}));
+    maps.push_back(mr::detail::affine_rotation(degrees, {.width = p.width, .height = p.height}));
   for (const double f : {0.09, -0.09, 0.3, -0.99, 1.0, 0.0}) {
     maps.push_back(mr::detail::shear_x_of(f));
     maps.push_back(mr::detail::shear_y_of(f));
@@ -103,7 +103,7 @@ void check_axes() {
       case 3: map = mr::detail::translation_of(0, distance_for_axis(most, random)); break;
       case 4: map = mr::detail::translation_of(random.uniform(-3, 3), random.uniform(-3, 3)); break;
       default:
-        map = mr::detail::rotation_of(random.uniform(-360, 360), {.width = from.width, .height = from.height});
+        map = mr::detail::affine_rotation(random.uniform(-360, 360), {.width = from.width, .height = from.height});
     }
     const mr::detail::rgb_color fill{1, 2, 250};
     for (const warp_filter filter : {warp_filter::bilinear, warp_filter::bicubic}) {
@@ -149,24 +149,24 @@ TEST_CASE("rotations have the values of cosine and sine") {
   for (int i = 0; i < 5'000; ++i) {
     const double degrees = i < 361 ? i : random.uniform(-720, 720);
     const slow::matrix expected = slow::rotation(degrees, 224, 160);
-    const slow::matrix got = numbers_of(mr::detail::rotation_of(degrees, {.width = 224, .height = 160}));
+    const slow::matrix got = numbers_of(mr::detail::affine_rotation(degrees, {.width = 224, .height = 160}));
     CAPTURE(degrees);
     for (std::size_t k = 0; k < 6; ++k) CHECK(std::abs(got[k] - expected[k]) <= (k % 3 == 2 ? 1e-12 : 1.1e-15));
   }
-  const auto quarter = mr::detail::rotation_of(90, {.width = 6, .height = 4});
+  const auto quarter = mr::detail::affine_rotation(90, {.width = 6, .height = 4});
   CHECK(quarter.xx == 0);
   CHECK(quarter.xy == -1);
-  CHECK(mr::detail::rotation_of(30, {.width = 6, .height = 4}).yx == 0.5);
+  CHECK(mr::detail::affine_rotation(30, {.width = 6, .height = 4}).yx == 0.5);
 }
 
 TEST_CASE("numbers are rounded to 15 digits") {
-  CHECK(mr::detail::with_15_digits(0) == 0);
-  CHECK(mr::detail::with_15_digits(1) == 1);
-  CHECK(mr::detail::with_15_digits(-1) == -1);
-  CHECK(mr::detail::with_15_digits(6.123233995736766e-17) == 0);
-  CHECK(mr::detail::with_15_digits(1e-300) == 0);
-  CHECK(mr::detail::with_15_digits(0.86602540378443864676) == 0.866025403784439);
-  CHECK(mr::detail::with_15_digits(-0.98768834059513777) == -0.987688340595138);
+  CHECK(mr::detail::affine_text(0) == 0);
+  CHECK(mr::detail::affine_text(1) == 1);
+  CHECK(mr::detail::affine_text(-1) == -1);
+  CHECK(mr::detail::affine_text(6.123233995736766e-17) == 0);
+  CHECK(mr::detail::affine_text(1e-300) == 0);
+  CHECK(mr::detail::affine_text(0.86602540378443864676) == 0.866025403784439);
+  CHECK(mr::detail::affine_text(-0.98768834059513777) == -0.987688340595138);
 }
 
 TEST_CASE("a map that exceeds fixed point is followed in double") {

@@ -184,8 +184,8 @@ TEST_CASE("text, page and JSON contain the host, the command, the time and the s
   CHECK(holds(here.machine, ", Linux "));
 #endif
   using namespace std::string_view_literals;
-  CHECK(mr::detail::command_of("./a\0--b=c d\0\0x\n\0"sv) == "./a '--b=c d' '' 'x\\x0a'");
-  CHECK(mr::detail::command_of(std::string(3'000, 'x')) == std::string(2'000, 'x') + " ...");
+  CHECK(mr::detail::command_line_of_run("./a\0--b=c d\0\0x\n\0"sv) == "./a '--b=c d' '' 'x\\x0a'");
+  CHECK(mr::detail::command_line_of_run(std::string(3'000, 'x')) == std::string(2'000, 'x') + " ...");
 }
 
 TEST_CASE("text and JSON contain the prediction for feeders") {
@@ -230,7 +230,7 @@ TEST_CASE("text, page and JSON name the decoder of the JPEGs, the reason for it,
     for (const auto& [name, times] : all) counts.push_back({mr::detail::text_of(name), times});
     return counts;
   };
-  mr::detail::add_counts(r, counted({{event_of(jpeg_refusal::sampling), 40}, {event_name::bytes, 5'100'000},
+  mr::detail::add_run_counts(r, counted({{event_of(jpeg_refusal::sampling), 40}, {event_name::bytes, 5'100'000},
                                      {event_name::own_together, 1'500}, {event_name::warnings, 7},
                                      {event_of(jpeg_refusal::process), 440}, {event_name::pixels, 15'000'000},
                                      {event_name::progressive, 430}, {event_name::smaller, 1'000},
@@ -265,7 +265,8 @@ TEST_CASE("text, page and JSON name the decoder of the JPEGs, the reason for it,
                              "time; examples/repack converts them to baseline\n";
   CHECK(holds(text, remedy));
   mr::run_report step_report = mr::report_of(statistics_of({.step_s = 40}));
-  mr::detail::add_counts(step_report, counted({{event_of(jpeg_refusal::process), 9}, {event_name::progressive, 9}}));
+  mr::detail::add_run_counts(step_report,
+                             counted({{event_of(jpeg_refusal::process), 9}, {event_name::progressive, 9}}));
   CHECK_FALSE(holds(mr::text_report(step_report), "repack"));
   CHECK(holds(mr::text_report(step_report), "progressive 9 (100.0 %)"));
 }
@@ -307,7 +308,7 @@ TEST_CASE("a trace has a row for each track, and an arrow from stage to stage of
 TEST_CASE("axes have at most six marks, at round numbers") {
   for (const double most : {0.003, 0.07, 0.9, 1.0, 3.1, 31.7, 100.0, 199.0, 4'392.0, 7e6}) {
     CAPTURE(most);
-    const double step = mr::detail::round_step(most);
+    const double step = mr::detail::chart_step(most);
     CHECK(most / step <= 5);
     CHECK(most / step > 1.9);
     double digits = step;

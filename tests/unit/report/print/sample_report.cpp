@@ -36,6 +36,6 @@ int main(int argc, char** argv) {
            {event_name::progressive, 1'270}, {event_name::damaged, 2}, {event_name::warnings, 7},
            {event_name::bytes, 2'000'000'000}, {event_name::pixels, 8'000'000'000}})
     counts.push_back({mr::detail::text_of(name), times});
-  mr::detail::add_counts(r, counts);
+  mr::detail::add_run_counts(r, counts);
   mr::write_reports(r, argv[1]);
 }

@@ -353,7 +353,7 @@ TEST_CASE("a thread that sleeps for input or for space is stopped") {
 namespace {
 
 /// Removes samples from an input of four entries as fast as they arrive; the segment's thread sleeps for space often.
-struct small_input final : mr::detail::ticket_gate {
+struct small_input final : mr::detail::claimed_ticket_gate {
   small_input() { entrance.connect(*this); }
   void set_available(std::uint64_t tickets) override { tickets_.store(tickets); }
   std::uint64_t available() const noexcept override { return tickets_.load(); }

@@ -13,7 +13,7 @@ namespace {
 using sample = mr::detail::sample<std::uint64_t>;
 using input = mr::detail::ticket_input<std::uint64_t>;
 
-struct gate final : mr::detail::ticket_gate {
+struct gate final : mr::detail::claimed_ticket_gate {
   void set_available(std::uint64_t tickets) override { open = tickets; }
   std::uint64_t available() const noexcept override { return open; }
   void set_last() noexcept override { last = true; }

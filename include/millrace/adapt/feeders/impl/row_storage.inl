@@ -28,8 +28,9 @@ namespace millrace { inline namespace MILLRACE_ABI {
 
 namespace detail {
 
-/// Connects row_slots with their session. The session clears `requests` when it ends, because row_slots may outlive it.
-struct row_gate {
+/// Connects row_slots with their session. The session clears `requests` when it ends, because row_slots
+/// may outlive it.
+struct feeder_row_gate {
   std::shared_mutex mutex;
   row_requests* requests = nullptr;   // null: the session has ended
 };
@@ -38,9 +39,9 @@ struct row_gate {
 struct row_request {
   enum class state : std::uint8_t { missing, stored, returned };
 
-  row_request(std::shared_ptr<row_gate> g, std::size_t most) : gate(std::move(g)), states(most), missing(most) {}
+  row_request(std::shared_ptr<feeder_row_gate> g, std::size_t most) : gate(std::move(g)), states(most), missing(most) {}
 
-  const std::shared_ptr<row_gate> gate;
+  const std::shared_ptr<feeder_row_gate> gate;
   std::vector<std::atomic<state>> states;
   std::uint64_t first = 0, sent_ns = 0;   // ticket of the first row; time of the request
   std::size_t count = 0;
@@ -225,9 +226,9 @@ class row_requests final : public row_feed, private space_listener {
 
   const std::shared_ptr<row_storage> storage_;
   const row_feed_options options_;
-  row_target* const rows_;
+  segment_row_target* const rows_;
   dispatcher& tickets_;
-  const std::shared_ptr<row_gate> gate_ = std::make_shared<row_gate>();
+  const std::shared_ptr<feeder_row_gate> gate_ = std::make_shared<feeder_row_gate>();
   event_counts* counts_ = nullptr;
   std::size_t most_ = 0;   // maximum rows of a request
   std::atomic<std::uint64_t> changes_{0}, calls_{0}, slowest_ns_{0};

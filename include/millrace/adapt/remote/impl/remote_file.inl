@@ -8,25 +8,25 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-MILLRACE_INLINE std::shared_ptr<remote_object> object_table::get(const std::string& name) const {
+MILLRACE_INLINE std::shared_ptr<remote_object> remote_object_table::get(const std::string& name) const {
   const std::lock_guard lock(mutex_);
   const auto at = by_name_.find(name);
   return at == by_name_.end() ? nullptr : at->second;
 }
 
-MILLRACE_INLINE void object_table::put(const std::string& name, std::shared_ptr<remote_object> object) {
+MILLRACE_INLINE void remote_object_table::put(const std::string& name, std::shared_ptr<remote_object> object) {
   const std::lock_guard lock(mutex_);
   if (object) by_name_[name] = std::move(object);
   else by_name_.erase(name);
 }
 
-MILLRACE_INLINE void last_window::keep(const fetch_window& w) noexcept {
+MILLRACE_INLINE void last_remote_window::keep(const fetch_window& w) noexcept {
   if (!w.has_consumed()) return;
   const std::lock_guard lock(mutex_);
   last_ = w;
 }
 
-MILLRACE_INLINE fetch_window last_window::of_next_file() const noexcept {
+MILLRACE_INLINE fetch_window last_remote_window::of_next_file() const noexcept {
   const std::lock_guard lock(mutex_);
   return last_.of_next_file();
 }

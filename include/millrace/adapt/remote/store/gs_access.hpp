@@ -56,7 +56,7 @@ class google_key_file {
 /// Access to objects by Google's protocol.
 class gs_access final : public object_access {
  public:
-  gs_access(gs_options options, key_environment env, key_search_options search_options = {})
+  gs_access(gs_options options, key_environment env, credential_search_options search_options = {})
       : options_(std::move(options)),
         env_(std::move(env)),
         keys_([this] { return find_keys(); },
@@ -84,7 +84,7 @@ class gs_access final : public object_access {
 
   const gs_options options_;
   const key_environment env_;
-  key_provider keys_;
+  credential_provider keys_;
 };
 
 }}}   // namespace millrace::detail

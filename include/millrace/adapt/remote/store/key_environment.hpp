@@ -33,13 +33,13 @@ struct key_environment {
 
   /// Returns whether the variable is set to a true value.
   bool is_on(const char* name) const {
-    const std::string value = ascii_lower(variable(name));
+    const std::string value = http_lower(variable(name));
     return value == "1" || value == "true" || value == "yes" || value == "on";
   }
 };
 
 /// Returns the bytes of a file, or nothing if it cannot be read or has more than `max_bytes`.
-inline std::optional<std::string> read_small_file(const std::string& path, std::size_t max_bytes = 1 << 20) {
+inline std::optional<std::string> read_credential_file(const std::string& path, std::size_t max_bytes = 1 << 20) {
   const auto file = open_text(path.c_str());
   if (!file) return std::nullopt;
   std::string text;
@@ -58,7 +58,7 @@ inline key_environment process_environment(small_fetch fetch) {
                 const char* const value = std::getenv(name);
                 return std::string(value ? value : "");
               },
-          .read_file = [](const std::string& path) { return read_small_file(path); },
+          .read_file = [](const std::string& path) { return read_credential_file(path); },
           .fetch = std::move(fetch),
           .now_seconds = [] { return read_clock_ns(CLOCK_REALTIME) / 1'000'000'000; },
           .sleep = [](double seconds) { std::this_thread::sleep_for(std::chrono::duration<double>(seconds)); }};

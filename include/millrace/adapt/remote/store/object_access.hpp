@@ -5,7 +5,7 @@
 //   if (answer.status == 200) access.accepted(sent);
 //   else act_on(access.handle_refusal(name, sent, read_store_answer(answer)));   // build the request again, or fail
 //
-// Each attempt gets its own URL and headers. Errors: the errors of key_provider::get(). Threads: any thread.
+// Each attempt gets its own URL and headers. Errors: the errors of credential_provider::get(). Threads: any thread.
 #pragma once
 
 #include <millrace/adapt/remote/store/security_token_service.hpp>
@@ -32,20 +32,20 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 // repeated with increasing pauses. If the server has accepted keys before, the searches end `retry_seconds` after the
 // first refusal or failed search. Otherwise the keys are probably wrong. In this case, the searches end after at most 7
 // s, or at once if the keys are from environment variables, which do not change.
-// Errors: get() throws keys_pending while the searches continue. After the end of the searches, get() throws the error
-// of the last search. If no source is configured and the server has not accepted keys before, get() throws
-// no_keys_error at once. Threads: any thread. One thread searches while the others wait.
+// Errors: get() throws credentials_pending while the searches continue. After the end of the searches, get() throws the
+// error of the last search. If no source is configured and the server has not accepted keys before, get() throws
+// no_credentials_error at once. Threads: any thread. One thread searches while the others wait.
 
 /// The error if no source of keys is configured.
-class no_keys_error : public setup_error {
+class no_credentials_error : public setup_error {
  public:
   using setup_error::setup_error;
 };
 
 /// Thrown if no keys are available now, but the next search may find keys.
-class keys_pending : public std::exception {
+class credentials_pending : public std::exception {
  public:
-  explicit keys_pending(double seconds) noexcept : pause_seconds(seconds) {}
+  explicit credentials_pending(double seconds) noexcept : pause_seconds(seconds) {}
   const char* what() const noexcept override { return "the search for keys continues"; }
 
   double pause_seconds;   ///< time until the next search
@@ -61,13 +61,13 @@ struct remedy {
 };
 
 /// Options of searches for keys.
-struct key_search_options {
+struct credential_search_options {
   double retry_seconds = 180;   ///< duration of the searches, in seconds, if the server has accepted keys before
   notice_function notice{};     ///< receives notices about the searches, at most one per minute
 };
 
 /// Provides the keys for requests.
-class key_provider {
+class credential_provider {
  public:
   static constexpr std::int64_t margin_seconds = 300, pause_seconds = 60;
   static constexpr std::int64_t unproven_seconds = 7, longest_pause_seconds = 16;
@@ -76,10 +76,10 @@ class key_provider {
 
   struct settings {
     std::function<std::int64_t()> now_seconds;   ///< seconds since 1970
-    key_search_options search_options{};
+    credential_search_options search_options{};
   };
 
-  key_provider(finder find, settings s)
+  credential_provider(finder find, settings s)
       : find_(std::move(find)), settings_(std::move(s)), notices_(settings_.search_options.notice) {}
 
   provided_keys get();
@@ -89,7 +89,7 @@ class key_provider {
   /// later.
   remedy refused(const signing_keys& keys);
   /// Records a failed search. Call this function inside a catch block, after the environment or a file could not be
-  /// read. Throws keys_pending while the searches continue, and otherwise the error of the last search.
+  /// read. Throws credentials_pending while the searches continue, and otherwise the error of the last search.
   [[noreturn]] void search_failed();
 
  private:

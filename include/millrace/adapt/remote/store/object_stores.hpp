@@ -37,7 +37,7 @@ class object_stores {
   struct options {
     s3_options s3{};
     gs_options gs{};
-    key_search_options search_options{};
+    credential_search_options search_options{};
   };
 
   object_stores(options choices, key_environment env)

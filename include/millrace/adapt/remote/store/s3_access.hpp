@@ -28,7 +28,7 @@ provided_keys keys_of_user(const s3_credentials& credentials, const char* option
 /// Access to objects by Amazon's protocol.
 class s3_access final : public object_access {
  public:
-  s3_access(s3_options options, key_environment env, key_search_options search_options = {})
+  s3_access(s3_options options, key_environment env, credential_search_options search_options = {})
       : options_(std::move(options)),
         env_(std::move(env)),
         keys_([this] { return find_keys(); },
@@ -76,7 +76,7 @@ class s3_access final : public object_access {
   settings settings_;
   bool had_keys_ = false;
   std::map<std::string, std::string> regions_;   // regions of buckets that are not in the region of the settings
-  key_provider keys_;
+  credential_provider keys_;
 };
 
 }}}   // namespace millrace::detail

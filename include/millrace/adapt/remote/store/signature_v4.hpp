@@ -33,7 +33,7 @@ std::string sha256(std::string_view text);
 /// Returns the 32 bytes of the authentication code.
 std::string hmac_sha256(std::string_view key, std::string_view text);
 /// Returns two lowercase hexadecimal digits for each byte.
-std::string hex_text(std::string_view bytes);
+std::string signature_hex(std::string_view bytes);
 
 /// Keys for signatures. Keys that expire have a session token.
 struct signing_keys {

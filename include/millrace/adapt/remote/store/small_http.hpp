@@ -24,24 +24,24 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 /// The names and values of headers, in the order in which they are sent or were received.
 using header_list = std::vector<std::pair<std::string, std::string>>;
 
-inline char ascii_lower(char c) noexcept { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; }
+inline char http_lower(char c) noexcept { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; }
 
-inline std::string ascii_lower(std::string_view text) {
+inline std::string http_lower(std::string_view text) {
   std::string lower(text);
-  for (char& c : lower) c = ascii_lower(c);
+  for (char& c : lower) c = http_lower(c);
   return lower;
 }
 
 /// Returns the value of the first header with this name, regardless of case, or "" if no header has the name.
 inline std::string_view header_value(const header_list& headers, std::string_view name) {
-  const auto same = [](char a, char b) { return ascii_lower(a) == ascii_lower(b); };
+  const auto same = [](char a, char b) { return http_lower(a) == http_lower(b); };
   for (const auto& [other, value] : headers)
     if (std::equal(other.begin(), other.end(), name.begin(), name.end(), same)) return value;
   return {};
 }
 
 /// Returns the text without leading and trailing blanks, tabs and line ends.
-inline std::string_view trimmed(std::string_view text) noexcept {
+inline std::string_view trimmed_http(std::string_view text) noexcept {
   constexpr std::string_view blanks = " \t\r\n";
   const std::size_t from = text.find_first_not_of(blanks);
   if (from == std::string_view::npos) return {};

@@ -75,7 +75,7 @@ struct range_head {
   static std::string_view strong(std::string_view tag) noexcept { return tag.starts_with("W/") ? tag.substr(2) : tag; }
 };
 
-enum class answer_kind : std::uint8_t {
+enum class http_answer_kind : std::uint8_t {
   bytes,      ///< the body contains the requested bytes, or only the first of them
   nothing,    ///< the object is empty
   replaced,   ///< the object differs from the object that was read earlier
@@ -85,7 +85,7 @@ enum class answer_kind : std::uint8_t {
 
 /// The classification of a response.
 struct judged_answer {
-  answer_kind what = answer_kind::other;
+  http_answer_kind what = http_answer_kind::other;
   std::uint64_t first_byte = 0;              ///< offset of the body's first byte in the object
   std::uint64_t end_byte = 0;                ///< offset of the body's end in the object, exclusive
   std::optional<file_identity> identity{};   ///< size and version of the object, if they were unknown
@@ -93,7 +93,7 @@ struct judged_answer {
 };
 
 /// Classifies the response to a range request. `expected` is the size and version of the object, or null if unknown.
-judged_answer judge(const byte_interval& requested, const file_identity* expected, const range_head& head);
+judged_answer judge_answer(const byte_interval& requested, const file_identity* expected, const range_head& head);
 
 // The state that the network thread stores for a fetch (the transfer of a range of bytes). It contains the number of
 // attempts, the last problem, and the time of the next attempt.
@@ -139,7 +139,7 @@ fetch_problem stalled_problem(const remote_options& o);
 /// Returns the error for a fetch whose last attempt failed.
 std::exception_ptr given_up(const fetch_job& job);
 /// Returns the error for an object that was replaced.
-std::exception_ptr replaced_error(const fetch_job& job, const std::string& what);
+std::exception_ptr replaced_object_error(const fetch_job& job, const std::string& what);
 
 inline constexpr int max_redirects = 5;
 
@@ -172,7 +172,7 @@ class fetch_attempt {
   std::uint64_t requested_bytes() const noexcept { return range_.end_byte - range_.first_byte; }
   /// Returns the number of bytes that this attempt delivered.
   std::uint64_t accepted_bytes() const noexcept {
-    return judged_.what == answer_kind::bytes && at_byte_ > range_.first_byte ? at_byte_ - range_.first_byte : 0;
+    return judged_.what == http_answer_kind::bytes && at_byte_ > range_.first_byte ? at_byte_ - range_.first_byte : 0;
   }
   const judged_answer& judged() const noexcept { return judged_; }
   const small_answer& answer() const noexcept { return answer_; }

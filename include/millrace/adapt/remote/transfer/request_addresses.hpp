@@ -44,13 +44,13 @@ class request_addresses {
   std::vector<std::string> list(const std::string& prefix);
 
  private:
-  static key_search_options search_options_of(const remote_options& o);
+  static credential_search_options search_options_of(const remote_options& o);
   static provided_keys keys_of_web(header_list headers);
 
   const header_list headers_;
   const bool has_current_headers_;
   object_stores stores_;
-  key_provider web_keys_;   // the headers for web servers; these headers may expire, like access keys
+  credential_provider web_keys_;   // the headers for web servers; these headers may expire, like access keys
 };
 
 }}}   // namespace millrace::detail

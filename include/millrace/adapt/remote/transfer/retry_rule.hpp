@@ -22,7 +22,7 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 /// Returns the minimum time in seconds between the start of a request of `bytes` bytes and the start of the next
 /// request.
-inline double seconds_of_limits(const remote_options& o, std::uint64_t bytes) noexcept {
+inline double retry_limits_in_seconds(const remote_options& o, std::uint64_t bytes) noexcept {
   double seconds = 0;
   if (o.bytes_per_second) seconds = static_cast<double>(bytes) / static_cast<double>(*o.bytes_per_second);
   if (o.requests_per_second) seconds = std::max(seconds, 1.0 / static_cast<double>(*o.requests_per_second));

@@ -92,7 +92,7 @@ MILLRACE_INLINE void draw_trivial_augment(picture_size, rng& random, const trivi
   draw_sign_and_add(space, op, bin, random, ops);
 }
 
-MILLRACE_INLINE std::span<const augment_pair, 25> pairs_of(augment_policy policy) noexcept {
+MILLRACE_INLINE std::span<const augment_pair, 25> names_and_values_of(augment_policy policy) noexcept {
   switch (policy) {
     case augment_policy::torchvision_cifar10: return cifar10_pairs;
     case augment_policy::torchvision_svhn: return svhn_pairs;
@@ -106,7 +106,7 @@ MILLRACE_INLINE void draw_auto_augment(picture_size size, rng& random, const aut
                                        photometric_ops& ops) {
   check_range("auto_augment_options.deviation", options.deviation, 0, 1e9);
   const augment_policy policy = options.policy;
-  const augment_pair pair = pairs_of(policy)[random.below(25)];
+  const augment_pair pair = names_and_values_of(policy)[random.below(25)];
   if (policy <= augment_policy::torchvision_svhn) {
     torchvision_magnitudes space = rand_magnitudes(size, 10);
     space.filter = static_cast<warp_filter>(options.filter.value_or(interpolation::nearest));

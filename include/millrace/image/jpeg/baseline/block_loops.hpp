@@ -18,38 +18,38 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 /// The loops, compiled for the instruction set of the build.
 template <class Steps>
 struct plain_loops {
-  static void store(block_stream& a) { run_loop<Steps, true>(a); }
-  static void skip(block_stream& a) { run_loop<Steps, false>(a); }
-  static void store_store(block_stream& a, block_stream& b) { run_loop<Steps, true, true>(a, b); }
-  static void skip_store(block_stream& a, block_stream& b) { run_loop<Steps, false, true>(a, b); }
-  static void skip_skip(block_stream& a, block_stream& b) { run_loop<Steps, false, false>(a, b); }
+  static void store(block_stream& a) { run_block_loop<Steps, true>(a); }
+  static void skip(block_stream& a) { run_block_loop<Steps, false>(a); }
+  static void store_store(block_stream& a, block_stream& b) { run_block_loop<Steps, true, true>(a, b); }
+  static void skip_store(block_stream& a, block_stream& b) { run_block_loop<Steps, false, true>(a, b); }
+  static void skip_skip(block_stream& a, block_stream& b) { run_block_loop<Steps, false, false>(a, b); }
 };
 
 #ifdef __x86_64__
 struct bmi2_loops {
-  [[gnu::target("bmi,bmi2")]] static void store(block_stream& a) { run_loop<x86_steps, true>(a); }
-  [[gnu::target("bmi,bmi2")]] static void skip(block_stream& a) { run_loop<x86_steps, false>(a); }
+  [[gnu::target("bmi,bmi2")]] static void store(block_stream& a) { run_block_loop<x86_huffman_steps, true>(a); }
+  [[gnu::target("bmi,bmi2")]] static void skip(block_stream& a) { run_block_loop<x86_huffman_steps, false>(a); }
   [[gnu::target("bmi,bmi2")]] static void store_store(block_stream& a, block_stream& b) {
-    run_loop<x86_steps, true, true>(a, b);
+    run_block_loop<x86_huffman_steps, true, true>(a, b);
   }
   [[gnu::target("bmi,bmi2")]] static void skip_store(block_stream& a, block_stream& b) {
-    run_loop<x86_steps, false, true>(a, b);
+    run_block_loop<x86_huffman_steps, false, true>(a, b);
   }
   [[gnu::target("bmi,bmi2")]] static void skip_skip(block_stream& a, block_stream& b) {
-    run_loop<x86_steps, false, false>(a, b);
+    run_block_loop<x86_huffman_steps, false, false>(a, b);
   }
 };
 #endif
 
 class block_loops {
  public:
-  static block_loops portable() noexcept { return of<plain_loops<portable_steps>>(); }
+  static block_loops portable() noexcept { return of<plain_loops<portable_huffman_steps>>(); }
   static block_loops best() noexcept {
 #ifdef __x86_64__
     if (cpu_has_bit_manipulation()) return of<bmi2_loops>();
 #endif
 #ifdef __aarch64__
-    return of<plain_loops<arm_steps>>();
+    return of<plain_loops<arm_huffman_steps>>();
 #else
     return portable();
 #endif

@@ -80,7 +80,7 @@ class stop_table {
 };
 static_assert(sizeof(skip_table) <= sizeof(coefficient_table));
 
-inline std::uint64_t window_at(std::uintptr_t bit) noexcept {
+inline std::uint64_t bit_window_at(std::uintptr_t bit) noexcept {
   std::uint64_t bytes;
   std::memcpy(&bytes, reinterpret_cast<const void*>(bit >> 3), 8);
   return __builtin_bswap64(bytes) << (bit & 7);
@@ -119,7 +119,7 @@ struct block_stream {
 
   /// Decodes the next symbol of any kind.
   void decode_symbol() noexcept {
-    const std::uint64_t window = window_at(bit);
+    const std::uint64_t window = bit_window_at(bit);
     if (k == 0) decode_difference(window);
     else decode_ac(window);
     if (!store) slot[1].begin_bit = bit;
@@ -171,14 +171,14 @@ MILLRACE_ALWAYS_INLINE inline unsigned number_of(const std::uint8_t* place) noex
 }
 
 /// The part of a stream that a loop keeps in registers.
-struct live_stream {
+struct live_bit_stream {
   std::uint64_t window;
   std::uintptr_t bit;
   const void* table;
   block_slot* slot;
   const std::uint8_t* place;   // points to element k of coefficient_order
 
-  MILLRACE_ALWAYS_INLINE explicit live_stream(const block_stream& s) noexcept
+  MILLRACE_ALWAYS_INLINE explicit live_bit_stream(const block_stream& s) noexcept
       : window(0), bit(s.bit), table(s.table), slot(s.slot), place(coefficient_order.data() + s.k) {}
   MILLRACE_ALWAYS_INLINE void save(block_stream& s) const noexcept {
     s.bit = bit;
@@ -189,13 +189,13 @@ struct live_stream {
 };
 
 /// Consumes bits of a window, and advances to the next block without a branch.
-struct portable_steps {
+struct portable_huffman_steps {
   /// Returns the value that the magnitude bits of the last symbol encode.
   MILLRACE_ALWAYS_INLINE static std::int16_t value(std::uint64_t window, const coefficient_entry& e) noexcept {
     const std::uint64_t bits = window >> (e.shift & 63) & ((std::uint64_t{1} << (e.magnitude & 63)) - 1);
     return static_cast<std::int16_t>(static_cast<int>(bits) + e.bias);
   }
-  MILLRACE_ALWAYS_INLINE static void next_block(live_stream& s, std::uint64_t advance,
+  MILLRACE_ALWAYS_INLINE static void next_block(live_bit_stream& s, std::uint64_t advance,
                                                 const std::uint8_t* next) noexcept {
     const std::uint64_t ends = advance >> 7;
     const void* const tables[2] = {s.slot->ac, s.slot->next_dc};
@@ -210,7 +210,7 @@ inline constexpr const std::uint8_t* first_place = coefficient_order.data();   /
 
 /// Uses inline assembly, because compilers convert conditional expressions to branches, and intrinsics would require a
 /// compiler flag.
-struct x86_steps {
+struct x86_huffman_steps {
   MILLRACE_ALWAYS_INLINE static std::int16_t value(std::uint64_t window, const coefficient_entry& e) noexcept {
     std::uint16_t control;
     std::memcpy(&control, &e.shift, 2);
@@ -221,7 +221,7 @@ struct x86_steps {
         : "cc");
     return static_cast<std::int16_t>(bits);
   }
-  MILLRACE_ALWAYS_INLINE static void next_block(live_stream& s, std::uint64_t advance,
+  MILLRACE_ALWAYS_INLINE static void next_block(live_bit_stream& s, std::uint64_t advance,
                                                 const std::uint8_t* next) noexcept {
     const void* table = s.slot->ac;
     block_slot* const next_slot = s.slot + 1;
@@ -237,8 +237,8 @@ struct x86_steps {
 
 #ifdef __aarch64__
 /// Uses inline assembly, because g++ stores the two pointers to tables in memory and then loads one of them.
-struct arm_steps : portable_steps {
-  MILLRACE_ALWAYS_INLINE static void next_block(live_stream& s, std::uint64_t advance,
+struct arm_huffman_steps : portable_huffman_steps {
+  MILLRACE_ALWAYS_INLINE static void next_block(live_bit_stream& s, std::uint64_t advance,
                                                 const std::uint8_t* next) noexcept {
     const void* table = s.slot->ac;
     const void* const next_dc = s.slot->next_dc;
@@ -261,10 +261,10 @@ MILLRACE_ALWAYS_INLINE inline bool is_beyond(const std::uint8_t* place) noexcept
 /// Performs one lookup. Returns true if decode_rare() must decode the symbol, because the entry is slow or reaches
 /// coefficient 63. In this case, the function writes only zeros or values that the decoder writes again.
 template <class Steps, bool refill>
-MILLRACE_ALWAYS_INLINE inline bool store_step(live_stream& s) noexcept {
+MILLRACE_ALWAYS_INLINE inline bool store_huffman_step(live_bit_stream& s) noexcept {
   const coefficient_entry& e = static_cast<const coefficient_entry*>(
       s.table)[s.window >> (64 - coefficient_index_bits)];
-  if constexpr (refill) s.window = window_at(s.bit);   // after the address of `e` is computed
+  if constexpr (refill) s.window = bit_window_at(s.bit);   // after the address of `e` is computed
   const std::uint64_t advance = e.advance;
   const std::uint8_t* const next = s.place + advance;
   std::int16_t* const to = s.slot->coefficients;
@@ -279,9 +279,9 @@ MILLRACE_ALWAYS_INLINE inline bool store_step(live_stream& s) noexcept {
 }
 
 template <class Steps, bool refill>
-MILLRACE_ALWAYS_INLINE inline bool skip_step(live_stream& s) noexcept {
+MILLRACE_ALWAYS_INLINE inline bool skip_huffman_step(live_bit_stream& s) noexcept {
   const skip_entry& e = static_cast<const skip_entry*>(s.table)[s.window >> (64 - skip_index_bits)];
-  if constexpr (refill) s.window = window_at(s.bit);
+  if constexpr (refill) s.window = bit_window_at(s.bit);
   const unsigned bits = e.bits;
   const std::uint64_t advance = e.advance;
   const std::uint8_t* const next = s.place + advance;
@@ -294,17 +294,17 @@ MILLRACE_ALWAYS_INLINE inline bool skip_step(live_stream& s) noexcept {
 }
 
 template <class Steps, bool store, bool refill>
-MILLRACE_ALWAYS_INLINE inline bool step(live_stream& s) noexcept {
-  if constexpr (store) return store_step<Steps, refill>(s);
-  else return skip_step<Steps, refill>(s);
+MILLRACE_ALWAYS_INLINE inline bool step(live_bit_stream& s) noexcept {
+  if constexpr (store) return store_huffman_step<Steps, refill>(s);
+  else return skip_huffman_step<Steps, refill>(s);
 }
 
 /// Runs until the segment's end. Two lookups consume at most 44 bits, and a refill provides at least 57.
 template <class Steps, bool store>
-MILLRACE_ALWAYS_INLINE inline void run_loop(block_stream& stream) noexcept {
+MILLRACE_ALWAYS_INLINE inline void run_block_loop(block_stream& stream) noexcept {
   do {
-    live_stream s(stream);
-    s.window = window_at(s.bit);
+    live_bit_stream s(stream);
+    s.window = bit_window_at(s.bit);
     for (;;) {
       if (step<Steps, store, true>(s)) break;
       if (step<Steps, store, false>(s)) break;
@@ -315,12 +315,12 @@ MILLRACE_ALWAYS_INLINE inline void run_loop(block_stream& stream) noexcept {
 
 /// Runs until one of the streams reaches its segment's end.
 template <class Steps, bool store_a, bool store_b>
-MILLRACE_ALWAYS_INLINE inline void run_loop(block_stream& first, block_stream& second) noexcept {
+MILLRACE_ALWAYS_INLINE inline void run_block_loop(block_stream& first, block_stream& second) noexcept {
   block_stream* stuck;
   do {
-    live_stream a(first), b(second);
-    a.window = window_at(a.bit);
-    b.window = window_at(b.bit);
+    live_bit_stream a(first), b(second);
+    a.window = bit_window_at(a.bit);
+    b.window = bit_window_at(b.bit);
     for (;;) {
       stuck = &first;
       if (step<Steps, store_a, true>(a)) break;

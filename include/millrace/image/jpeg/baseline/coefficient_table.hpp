@@ -105,9 +105,10 @@ class second_symbols {
 };
 
 /// Writes a table from its first entry to its last.
-class table_writer {
+class coefficient_table_writer {
  public:
-  table_writer(coefficient_table& table, const second_symbols& second) : at_(table.data()), second_(second) {}
+  coefficient_table_writer(coefficient_table& table, const second_symbols& second)
+      : at_(table.data()), second_(second) {}
 
   /// Writes all entries whose index begins with the next code word. The word has `length` bits. The symbol has `size`
   /// magnitude bits.
@@ -157,7 +158,7 @@ class table_writer {
 
 /// Builds the table for an AC coefficient and the following AC symbol.
 inline void build_ac_table(coefficient_table& table, const huffman_code& ac, const second_symbols& second) {
-  table_writer write(table, second);
+  coefficient_table_writer write(table, second);
   ac.for_each([&](unsigned length, unsigned byte) {
     if (length > coefficient_index_bits) return;
     const ac_symbol s(byte);
@@ -169,7 +170,7 @@ inline void build_ac_table(coefficient_table& table, const huffman_code& ac, con
 
 /// Builds the table for a DC difference and the following AC symbol.
 inline void build_dc_table(coefficient_table& table, const huffman_code& dc, const second_symbols& second) {
-  table_writer write(table, second);
+  coefficient_table_writer write(table, second);
   dc.for_each([&](unsigned length, unsigned size) {
     if (length > coefficient_index_bits) return;
     if (size <= largest_dc_size) write.add(length, size, 1);

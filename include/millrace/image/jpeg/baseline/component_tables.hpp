@@ -52,8 +52,8 @@ constexpr std::uint16_t packed_skip(unsigned bits, unsigned advance) noexcept {
 /// Writes `count` entries. Each entry is the sum of `first` and one of `followers`. If the sum would advance too far,
 /// the entry is only `first`. The index bits that the first symbol does not use have the value i; `followers[i]` is the
 /// entry for this value.
-inline void append_followed(std::uint16_t* to, std::size_t count, std::uint16_t first,
-                            const std::uint16_t* followers) noexcept {
+inline void append_huffman_followed(std::uint16_t* to, std::size_t count, std::uint16_t first,
+                                    const std::uint16_t* followers) noexcept {
   for (std::size_t i = 0; i < count; ++i) {
     const auto both = static_cast<std::uint16_t>(first + followers[i]);
     // The sum of the advances, without ends_block, is too large if it is 64 or more. Bit 14 of the word is set in this
@@ -85,7 +85,7 @@ class skippable_symbols {
       else if (s.ends() || length + s.size >= window) std::fill_n(at, count, first);
       else
         for (std::size_t i = 0, rest = window - length - s.size; i < count; i += std::size_t{1} << rest)
-          append_followed(at + i, std::size_t{1} << rest, first, of(static_cast<unsigned>(rest)));
+          append_huffman_followed(at + i, std::size_t{1} << rest, first, of(static_cast<unsigned>(rest)));
       at += count;
     });
   }
@@ -116,7 +116,7 @@ inline void build_dc_skip_table(skip_table& table, const huffman_code& dc, const
       if (total >= skip_index_bits) std::fill_n(at, count, first);
       else
         for (std::size_t i = 0, rest = skip_index_bits - total; i < count; i += std::size_t{1} << rest)
-          append_followed(at + i, std::size_t{1} << rest, first, ac_words.of(static_cast<unsigned>(rest)));
+          append_huffman_followed(at + i, std::size_t{1} << rest, first, ac_words.of(static_cast<unsigned>(rest)));
     }
     at += count;
   });

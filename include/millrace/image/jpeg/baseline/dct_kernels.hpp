@@ -27,7 +27,7 @@
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 struct dct_kernels {
-  using pair_function = bool (*)(std::int16_t*, const dequantiser&, sample_target) noexcept;
+  using pair_function = bool (*)(std::int16_t*, const dequantiser&, dct_target) noexcept;
 
   /// Functions that transform two adjacent blocks, and set the coefficients to 0. pair[0] to pair[3] write blocks with
   /// sides of 1, 2, 4 and 8 samples.

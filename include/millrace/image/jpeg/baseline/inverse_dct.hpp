@@ -47,7 +47,7 @@ struct dequantiser {
   }
 };
 
-struct sample_target {
+struct dct_target {
   std::uint8_t* samples;
   std::size_t stride_bytes;
 };
@@ -74,7 +74,7 @@ MILLRACE_ALWAYS_INLINE inline std::array<int, 8> inverse_dct_1d(const std::array
 }
 
 /// Transforms one block of a pair. If a value is wild, writes nothing and returns false.
-inline bool inverse_dct_block(const std::int16_t* block, const std::int16_t* steps, sample_target to) noexcept {
+inline bool inverse_dct_block(const std::int16_t* block, const std::int16_t* steps, dct_target to) noexcept {
   std::array<std::array<int, 8>, 8> columns;   // results of the first pass, for each column
   for (std::size_t c = 0; c < 8; ++c) {
     std::array<int, 8> x;
@@ -109,7 +109,7 @@ inline bool inverse_dct_block(const std::int16_t* block, const std::int16_t* ste
 
 inline void clear_pair(std::int16_t* pair) noexcept { std::fill_n(pair, 2 * 64, std::int16_t{0}); }
 
-inline bool inverse_dct_pair(std::int16_t* pair, const dequantiser& q, sample_target to) noexcept {
+inline bool inverse_dct_pair(std::int16_t* pair, const dequantiser& q, dct_target to) noexcept {
   const bool tame = inverse_dct_block(pair, q.step.data(), to) &&
                     inverse_dct_block(pair + right_block, q.step.data() + right_block,
                                       {to.samples + 8, to.stride_bytes});
@@ -130,9 +130,9 @@ struct reduced_factors {
 /// Source: libjpeg's jidctred.c, with the same fixed-point numbers.
 class reduced_dct {
  public:
-  static bool four(std::int16_t* pair, const dequantiser& q, sample_target to) noexcept { return both<4>(pair, q, to); }
-  static bool two(std::int16_t* pair, const dequantiser& q, sample_target to) noexcept { return both<2>(pair, q, to); }
-  static bool one(std::int16_t* pair, const dequantiser& q, sample_target to) noexcept {
+  static bool four(std::int16_t* pair, const dequantiser& q, dct_target to) noexcept { return both<4>(pair, q, to); }
+  static bool two(std::int16_t* pair, const dequantiser& q, dct_target to) noexcept { return both<2>(pair, q, to); }
+  static bool one(std::int16_t* pair, const dequantiser& q, dct_target to) noexcept {
     to.samples[0] = mean(pair[0] * q.step[0]);
     to.samples[1] = mean(pair[right_block] * q.step[0]);
     clear_pair(pair);
@@ -144,7 +144,7 @@ class reduced_dct {
 
  private:
   template <std::size_t size>
-  static bool both(std::int16_t* pair, const dequantiser& q, sample_target to) noexcept {
+  static bool both(std::int16_t* pair, const dequantiser& q, dct_target to) noexcept {
     const bool tame = block<size>(pair, q.step.data(), to) &&
                       block<size>(pair + right_block, q.step.data() + right_block,
                                   {to.samples + size, to.stride_bytes});
@@ -154,7 +154,7 @@ class reduced_dct {
 
   /// Transforms one block. If a value is wild, writes nothing and returns false.
   template <std::size_t size>
-  static bool block(const std::int16_t* coefficients, const std::int16_t* steps, sample_target to) noexcept {
+  static bool block(const std::int16_t* coefficients, const std::int16_t* steps, dct_target to) noexcept {
     constexpr int fraction = size == 4 ? 14 : 15;
     std::array<std::array<int, 8>, size> lines;
     for (std::size_t c = 0; c < 8; ++c) {

@@ -201,9 +201,9 @@ class mcu_stream {
   }
 
   static int difference_at(std::uintptr_t bit, const component_tables& tables) noexcept {
-    const std::uint64_t window = window_at(bit);
+    const std::uint64_t window = bit_window_at(bit);
     const coefficient_entry& e = tables.difference[window >> (64 - difference_index_bits)];
-    if (__builtin_expect(e.bits != 0, 1)) return portable_steps::value(window, e);
+    if (__builtin_expect(e.bits != 0, 1)) return portable_huffman_steps::value(window, e);
     const auto [length, size] = tables.dc_code.find(window);
     return size == 0 ? 0 : extended(static_cast<unsigned>(window << length >> (64 - size)), size);
   }
@@ -214,7 +214,7 @@ class mcu_stream {
   segment_slots slots_;
   unstuffer unstuff_;
   block_stream stream_;
-  byte_memory memory_;
+  unstuffed_memory memory_;
   std::array<int, 3> predictor_{};
   unsigned left_in_interval_ = 0, intervals_ = 0;
   std::size_t mcus_ = 0;     // MCUs of the segment

@@ -205,13 +205,13 @@ class plane_job {
       tame = tame && highest <= 2 * static_cast<unsigned>(largest);
     }
     if (!tame) return false;
-    slots.for_each_row(mcus_, [&](const row_of_pairs& r) {
+    slots.for_each_row(mcus_, [&](const segment_slot_pairs& r) {
       const scan_component& k = header.component[r.component];
       const plane_view& plane = result_.planes.component[r.component];
       const auto x = static_cast<std::size_t>((column_ - region_.first_column) * k.horizontal);
       const auto y = static_cast<std::size_t>((row_ - region_.first_row) * k.vertical + r.block_row);
       const std::size_t side = block_side_[r.component];
-      sample_target to{const_cast<std::uint8_t*>(plane.data) + side * (y * plane.stride_bytes + x), plane.stride_bytes};
+      dct_target to{const_cast<std::uint8_t*>(plane.data) + side * (y * plane.stride_bytes + x), plane.stride_bytes};
       // Sides are 1, 2, 4 and 8. The mask & 3 proves to the compiler that the index is in range.
       const auto transform = tools.inverse_dct.pair[static_cast<std::size_t>(std::countr_zero(side)) & 3];
       std::int16_t* coefficients = r.coefficients;
@@ -231,7 +231,7 @@ class plane_job {
   mcu_region region_;
   std::array<dequantiser, 3> quantiser_;
   std::array<std::size_t, 3> block_side_{};
-  byte_memory plane_memory_;
+  unstuffed_memory plane_memory_;
   int row_ = 0, column_ = 0;   // position of the segment's first MCU
   std::size_t mcus_ = 0;       // MCUs of the segment
   packed_entries entries_;

@@ -54,7 +54,8 @@ struct mcu_region {
   }
 };
 
-inline jpeg_planes lay_out_planes(const scan_header& h, const mcu_region& region, int eighths, byte_memory& memory) {
+inline jpeg_planes lay_out_planes(const scan_header& h, const mcu_region& region, int eighths,
+                                  unstuffed_memory& memory) {
   jpeg_planes p;
   const auto& luma = h.component[0];
   const int chroma_size = block_side(h, 1, eighths) / eighths;   // 2 if chroma blocks have twice the side, else 1

@@ -5,7 +5,7 @@
 //   if (!slots.are_of(header, tables)) slots.lay_out(header, tables);
 //   stream.begin_segment(slots.stored(), mcus * slots.blocks_of_mcu(), true, stop);   // or slots.skipped(), ..., false
 //   // ... decode the segment
-//   slots.for_each_row(mcus, [](const mr::detail::row_of_pairs& r) { /* ... */ });    // for the inverse DCT
+//   slots.for_each_row(mcus, [](const mr::detail::segment_slot_pairs& r) { /* ... */ });    // for the inverse DCT
 //
 // The coefficients must be zero before each segment. lay_out() clears all coefficients. The inverse DCTs clear the rows
 // that they use. The caller must clear all other rows. A caller that stops in the middle of a segment must call
@@ -28,7 +28,7 @@ constexpr std::size_t stored_blocks = 24, skipped_blocks = 96, max_mcu_blocks = 
 constexpr std::size_t max_block_bytes = 209;
 
 /// One block row of a component in a segment. Adjacent blocks are stored in pairs.
-struct row_of_pairs {
+struct segment_slot_pairs {
   std::size_t component;
   int block_row;   // index among the component's rows in the segment
   std::size_t count;
@@ -103,13 +103,13 @@ class segment_slots {
     return std::span(blocks_of_[component]).first(mcus * static_cast<std::size_t>(s.horizontal * s.vertical));
   }
 
-  /// Calls use(row_of_pairs) for each row of blocks of the first `mcus` stored MCUs. If a row has an odd number of
-  /// blocks, its last pair contains a block of zeros.
+  /// Calls use(segment_slot_pairs) for each row of blocks of the first `mcus` stored MCUs. If a row has an odd number
+  /// of blocks, its last pair contains a block of zeros.
   template <class Use>
   void for_each_row(std::size_t mcus, const Use& use) const {
     for (std::size_t c = 0; c < components_; ++c)
       for (int y = 0; y < sampling_[c].vertical; ++y)
-        use(row_of_pairs{c, y, row_pairs(c, mcus), row_[c][static_cast<std::size_t>(y)]});
+        use(segment_slot_pairs{c, y, row_pairs(c, mcus), row_[c][static_cast<std::size_t>(y)]});
   }
 
  private:

@@ -2,7 +2,7 @@
 // interval is the data between two restart markers, or all data of a file without restart markers.
 //
 //   mr::detail::unstuffer u;
-//   u.begin(file, scan_begin, memory);           // memory: a byte_memory, which may grow
+//   u.begin(file, scan_begin, memory);           // memory: a unstuffed_memory, which may grow
 //   u.reach(from, bytes);                        // copies until at least `bytes` copied bytes follow `from`
 //   const std::uint8_t* end = u.end();           // the end of the copied bytes
 //   bool begun = u.next_interval(number);        // skips the marker RSTn; false if RSTn is missing
@@ -26,7 +26,7 @@
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 /// A buffer that grows. Its contents are undefined until written.
-class byte_memory {
+class unstuffed_memory {
  public:
   static constexpr std::size_t alignment = 64;
 
@@ -52,7 +52,7 @@ class unstuffer {
  public:
   static constexpr std::size_t slack_bytes = std::size_t{24} << 10;
 
-  void begin(std::span<const std::uint8_t> file, std::size_t scan_begin, byte_memory& memory) {
+  void begin(std::span<const std::uint8_t> file, std::size_t scan_begin, unstuffed_memory& memory) {
     from_ = file.data() + scan_begin;
     file_end_ = limit_ = file.data() + file.size();
     start_ = memory.at_least(file.size() - scan_begin + copied_at_once + slack_bytes);

@@ -2,7 +2,7 @@
 //
 //   mr::detail::band_stream s{.table = &table, .first = 1, .last = 63, .low = 2, .bit = first_bit, .end_bit = end};
 //   const mr::detail::block_run run{.sets = sets, .pairs = pairs, .first = 0, .count = 63};
-//   if (!decode_first<mr::detail::portable_sets, true>(s, run)) return damaged;
+//   if (!decode_first<mr::detail::portable_coefficient_sets, true>(s, run)) return damaged;
 //
 // An AC scan contains bits of a band. A band is a range of a block's coefficients that does not include the first
 // coefficient (DC). The decoder stores the coefficients of blocks within the requested region. For every block, it
@@ -29,7 +29,7 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 // Represents a set of a block's coefficients as one word. Defines the operations on such sets that refinement scans
 // use.
 //
-//   using sets = mr::detail::portable_sets;                             // or deposit_sets, with the same results
+//   using sets = mr::detail::portable_coefficient_sets;   // or deposit_coefficient_sets, with the same results
 //   mr::detail::coefficient_set zeros = mr::detail::band_of(1, 63);     // coefficients 1 to 63
 //   auto place = sets::nth_last(zeros, 58);                             // the set of coefficient 5 alone
 //   unsigned k = mr::detail::first_of(place);                           // 5
@@ -57,7 +57,7 @@ constexpr coefficient_set band_of(unsigned first, unsigned last) noexcept {
   return ~coefficient_set{0} >> first & ~coefficient_set{0} << (63 - last);
 }
 
-struct portable_sets {
+struct portable_coefficient_sets {
   /// Returns the set that contains only the n-th member from the end, counted from 0. The set must have more than n
   /// members.
   MILLRACE_ALWAYS_INLINE static coefficient_set nth_last(coefficient_set set, unsigned n) noexcept {
@@ -75,8 +75,9 @@ struct portable_sets {
 };
 
 #if defined __x86_64__ || defined __aarch64__
-/// The functions of portable_sets, implemented with an instruction that deposits bits: PDEP of BMI2, or BDEP of SVE2.
-struct deposit_sets {
+/// The functions of portable_coefficient_sets, implemented with an instruction that deposits bits: PDEP of BMI2, or
+/// BDEP of SVE2.
+struct deposit_coefficient_sets {
   MILLRACE_ALWAYS_INLINE static coefficient_set nth_last(coefficient_set set, unsigned n) noexcept {
     return deposit(std::uint64_t{1} << n, set);
   }
@@ -235,7 +236,7 @@ MILLRACE_ALWAYS_INLINE inline bool decode_first(band_stream& stream, const block
   const band_table& table = *stream.table;
   const unsigned first = stream.first, last = stream.last, low = stream.low;
   std::uintptr_t bit = stream.bit;
-  std::uint64_t window = window_at(bit);
+  std::uint64_t window = bit_window_at(bit);
   for (std::size_t i = 0; i < run.count; ++i) {
     if (stream.blocks_passed > 0) {
       const std::size_t passed = std::min<std::size_t>(stream.blocks_passed, run.count - i);
@@ -248,7 +249,7 @@ MILLRACE_ALWAYS_INLINE inline bool decode_first(band_stream& stream, const block
     unsigned k = first;
     do {
       const band_entry* e = &table[window];
-      window = window_at(bit);   // the lookup above does not wait for this load
+      window = bit_window_at(bit);   // the lookup above does not wait for this load
       band_entry rare;
       if (__builtin_expect(e->kind > band_entry::coefficient, 0)) {
         if (e->kind == band_entry::long_word) {
@@ -279,10 +280,10 @@ MILLRACE_ALWAYS_INLINE inline bool decode_first(band_stream& stream, const block
 }
 
 /// Returns the next `count` bits. `count` is at most 63.
-MILLRACE_ALWAYS_INLINE inline std::uint64_t bits_at(std::uintptr_t bit, unsigned count) noexcept {
-  if (__builtin_expect(count <= 57, 1)) return window_at(bit) >> 1 >> (63 - count);
+MILLRACE_ALWAYS_INLINE inline std::uint64_t coefficient_bits_at(std::uintptr_t bit, unsigned count) noexcept {
+  if (__builtin_expect(count <= 57, 1)) return bit_window_at(bit) >> 1 >> (63 - count);
   constexpr unsigned half = 32;
-  return window_at(bit) >> (64 - half) << (count - half) | window_at(bit + half) >> (64 + half - count);
+  return bit_window_at(bit) >> (64 - half) << (count - half) | bit_window_at(bit + half) >> (64 + half - count);
 }
 
 /// Adds `one` to the magnitude of each coefficient in the set. Processes four coefficients at a time; surplus
@@ -315,10 +316,10 @@ MILLRACE_ALWAYS_INLINE inline bool decode_refinement(band_stream& stream, const 
       const coefficient_set zeros = ~run.sets[i] & band;
       coefficient_set nonzero = 0, place = 0;
       int zeros_left = static_cast<int>(size_of(zeros)) - 1;   // number of zeros after the next zero
-      std::uint64_t window = window_at(bit);
+      std::uint64_t window = bit_window_at(bit);
       do {
         band_entry e = table[window];
-        window = window_at(bit);
+        window = bit_window_at(bit);
         if (__builtin_expect(e.kind > band_entry::coefficient, 0)) {
           if (e.kind == band_entry::long_word) e = table.find(window);
           if (e.kind == band_entry::invalid) return false;
@@ -339,17 +340,17 @@ MILLRACE_ALWAYS_INLINE inline bool decode_refinement(band_stream& stream, const 
         if constexpr (store) {
           // If the entry is only a run of zeros, this statement overwrites a zero with a zero.
           block[coefficient_order[first_of(place)]] = static_cast<std::int16_t>(value_of(window, e) * one);
-          corrected |= Sets::spread(bits_at(bit + e.bits, count), passed);
+          corrected |= Sets::spread(coefficient_bits_at(bit + e.bits, count), passed);
         }
         bit += e.bits + count;
         constexpr unsigned left_at_least = band_table::index_bits + 21;   // an entry of at most 21 bits, and an index
-        window = __builtin_expect(count <= 57 - left_at_least, 1) ? window << e.bits << count : window_at(bit);
+        window = __builtin_expect(count <= 57 - left_at_least, 1) ? window << e.bits << count : bit_window_at(bit);
       } while (place != last);
       run.sets[i] |= nonzero;
     }
     const unsigned count = size_of(pending);
     if constexpr (store) {
-      corrected |= Sets::spread(bits_at(bit, count), pending);
+      corrected |= Sets::spread(coefficient_bits_at(bit, count), pending);
       correct(block, corrected, one);
     }
     bit += count;

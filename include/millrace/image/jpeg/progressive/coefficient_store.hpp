@@ -5,7 +5,7 @@
 //   store.lay_out(header, region);
 //   std::int16_t* dc = store.block(c, row, column);               // null outside the region
 //   mr::detail::block_run run = store.run(c, row, from, to);      // adjacent blocks
-//   store.for_each_row([](const mr::detail::stored_row& r) { /* ... */ });   // for the inverse DCT
+//   store.for_each_row([](const mr::detail::stored_coefficient_row& r) { /* ... */ });   // for the inverse DCT
 //   store.mark_zeroed();                                          // declares that all coefficients are zeros
 //
 // A row or column is the index of a block in its component. Each component covers the full image and its padding to
@@ -44,7 +44,7 @@ struct component_size {
 };
 
 /// One row of block pairs within the region.
-struct stored_row {
+struct stored_coefficient_row {
   std::size_t component, row;   // `row` counts from the first row of the region
   std::size_t pairs;
   std::int16_t* coefficients;
@@ -104,8 +104,8 @@ class coefficient_store {
     for (std::size_t c = 0; c < components_; ++c) {
       const layout& l = layout_[c];
       for (std::size_t row = 0; row < l.rows; ++row)
-        use(stored_row{c, row, l.row_pairs(),
-                       coefficients() + (l.first_pair + row * l.row_pairs()) * pair_coefficients});
+        use(stored_coefficient_row{c, row, l.row_pairs(),
+                                   coefficients() + (l.first_pair + row * l.row_pairs()) * pair_coefficients});
     }
   }
 
@@ -164,7 +164,7 @@ class coefficient_store {
 // kinds of DC scans. The first scan contains the first bits of the coefficients, as differences from the previous
 // block. A later scan contains one more bit of each coefficient.
 //
-//   const mr::detail::scan_grid grid(header, scan);
+//   const mr::detail::progressive_scan_grid grid(header, scan);
 //   mr::detail::dc_scan dc(scan, grid, codes, store);            // codes: one for each component of the scan
 //   dc.begin_interval();
 //   if (const auto why = dc.decode(bit, end_bit, row, 0, grid.columns); why != none) return why;    // moves `bit`
@@ -174,12 +174,12 @@ class coefficient_store {
 
 /// The grid of a scan. With several components, its cells are MCUs (coding units). With one component, its cells are
 /// the blocks of the component, without padding.
-struct scan_grid {
+struct progressive_scan_grid {
   std::size_t columns = 0, rows = 0;
   std::array<std::size_t, 3> across{}, down{};   // blocks in an MCU, for each component of the scan
 
-  scan_grid() = default;
-  scan_grid(const scan_header& h, const progressive_scan& scan) noexcept {
+  progressive_scan_grid() = default;
+  progressive_scan_grid(const scan_header& h, const progressive_scan& scan) noexcept {
     if (scan.components == 1) {
       const component_size only(h, scan.component[0]);
       columns = only.columns;
@@ -201,7 +201,8 @@ class dc_scan {
  public:
   using tables = std::array<band_table, 3>;
 
-  dc_scan(const progressive_scan& scan, const scan_grid& grid, const tables& t, coefficient_store& store) noexcept
+  dc_scan(const progressive_scan& scan, const progressive_scan_grid& grid, const tables& t,
+          coefficient_store& store) noexcept
       : scan_(scan), grid_(grid), tables_(t), store_(store) {}
 
   void begin_interval() noexcept { predictor_ = {}; }
@@ -255,7 +256,7 @@ class dc_scan {
     std::array<int, 3> predictor = predictor_;
     int outside = 0;
     const bool intact = for_each_block(row, from, to, [&](std::size_t i, std::int16_t* block) {
-      const std::uint64_t window = window_at(bit);
+      const std::uint64_t window = bit_window_at(bit);
       band_entry e = tables_[i][window];
       if (__builtin_expect(e.kind > band_entry::coefficient, 0)) {
         e = tables_[i].find(window);
@@ -284,7 +285,7 @@ class dc_scan {
       for (std::size_t i = 0; i < scan_.components; ++i) bit += (to - from) * grid_.across[i] * grid_.down[i];
     } else {
       for_each_block(row, from, to, [&](std::size_t, std::int16_t* block) {
-        const auto refined = static_cast<int>(window_at(bit) >> 63 << scan_.low);
+        const auto refined = static_cast<int>(bit_window_at(bit) >> 63 << scan_.low);
         if (block != nullptr) block[0] = static_cast<std::int16_t>(block[0] | refined);
         ++bit;
         return true;
@@ -295,7 +296,7 @@ class dc_scan {
   }
 
   const progressive_scan& scan_;
-  const scan_grid& grid_;
+  const progressive_scan_grid& grid_;
   const tables& tables_;
   coefficient_store& store_;
   std::array<int, 3> predictor_{};

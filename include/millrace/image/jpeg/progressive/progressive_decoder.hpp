@@ -57,23 +57,23 @@ struct plain_bands {
 struct bmi2_bands {
   template <bool store>
   [[gnu::target("bmi,bmi2,lzcnt,popcnt")]] static bool first(band_stream& s, const block_run& run) {
-    return decode_first<deposit_sets, store>(s, run);
+    return decode_first<deposit_coefficient_sets, store>(s, run);
   }
   template <bool store>
   [[gnu::target("bmi,bmi2,lzcnt,popcnt")]] static bool refinement(band_stream& s, const block_run& run) {
-    return decode_refinement<deposit_sets, store>(s, run);
+    return decode_refinement<deposit_coefficient_sets, store>(s, run);
   }
 };
 #endif
 
 class band_loops {
  public:
-  static band_loops portable() noexcept { return of<plain_bands<portable_sets>>(); }
+  static band_loops portable() noexcept { return of<plain_bands<portable_coefficient_sets>>(); }
   static band_loops best() noexcept {
 #ifdef __x86_64__
     if (has_fast_code()) return of<bmi2_bands>();
 #elif defined __aarch64__
-    if (has_fast_code()) return of<plain_bands<deposit_sets>>();
+    if (has_fast_code()) return of<plain_bands<deposit_coefficient_sets>>();
 #endif
     return portable();
   }
@@ -104,9 +104,9 @@ class band_loops {
 // Copies the data of one scan, one complete restart interval at a time. Omits the zero that a JPEG inserts after each
 // 0xff.
 // Units: positions are bit addresses, 8 * address + bit. Source: ITU-T T.81 B.1.1.5 and B.2.1.
-class scan_data {
+class progressive_scan_data {
  public:
-  void begin(std::span<const std::uint8_t> file, std::size_t offset, byte_memory& memory) {
+  void begin(std::span<const std::uint8_t> file, std::size_t offset, unstuffed_memory& memory) {
     file_ = file;
     intervals_ = 0;
     unstuff_.begin(file, offset, memory);
@@ -205,14 +205,14 @@ class progressive_decoder {
   }
 
   jpeg_refusal decode_scan(const progressive_scan& scan) {
-    const scan_grid grid(header_, scan);
+    const progressive_scan_grid grid(header_, scan);
     return scan.first == 0 ? decode_dc(scan, grid) : decode_band(scan, grid);
   }
 
   /// Calls begin() at the start of each restart interval. Splits each row of MCUs (coding units) where an interval
   /// ends. For each part, calls part(row, from, to) with its MCUs `from` to `to` - 1.
   template <class Begin, class Part>
-  jpeg_refusal for_each_part(const progressive_scan& scan, const scan_grid& grid, std::uintptr_t& bit,
+  jpeg_refusal for_each_part(const progressive_scan& scan, const progressive_scan_grid& grid, std::uintptr_t& bit,
                              const Begin& begin, const Part& part) {
     bit = data_.begin_bit();
     begin();
@@ -236,7 +236,7 @@ class progressive_decoder {
     return data_.ends_at(bit) ? jpeg_refusal::none : jpeg_refusal::damaged;
   }
 
-  jpeg_refusal decode_dc(const progressive_scan& scan, const scan_grid& grid) {
+  jpeg_refusal decode_dc(const progressive_scan& scan, const progressive_scan_grid& grid) {
     for (std::size_t i = 0; !scan.refines && i < scan.components; ++i)
       if (!dc_tables_[i].build(scan.dc[i], {band_kind::dc, scan.low})) return jpeg_refusal::tables;
     dc_scan dc(scan, grid, dc_tables_, store_);
@@ -248,7 +248,7 @@ class progressive_decoder {
         });
   }
 
-  jpeg_refusal decode_band(const progressive_scan& scan, const scan_grid& grid) {
+  jpeg_refusal decode_band(const progressive_scan& scan, const progressive_scan_grid& grid) {
     const auto kind = scan.refines ? band_kind::refining_ac : band_kind::first_ac;
     if (!ac_table_.build(scan.ac, {kind, scan.low})) return jpeg_refusal::tables;
     const std::size_t c = scan.component[0];
@@ -282,12 +282,12 @@ class progressive_decoder {
       quantiser[c] = dequantiser(header_.component[c].quantiser);
     bool tame = true;
     store_.clear_filling(header_);
-    store_.for_each_row([&](const stored_row& r) {
+    store_.for_each_row([&](const stored_coefficient_row& r) {
       const auto side = static_cast<std::size_t>(block_side(header_, r.component, request.eighths));
       const auto inverse_dct = tools_.inverse_dct.pair[static_cast<std::size_t>(std::countr_zero(side))];
       const dequantiser& q = quantiser[r.component];
       const plane_view& plane = planes.component[r.component];
-      sample_target to{const_cast<std::uint8_t*>(plane.data) + side * r.row * plane.stride_bytes, plane.stride_bytes};
+      dct_target to{const_cast<std::uint8_t*>(plane.data) + side * r.row * plane.stride_bytes, plane.stride_bytes};
       std::int16_t* pair = r.coefficients;
       for (std::size_t i = 0; i < r.pairs && tame; ++i, pair += pair_coefficients, to.samples += 2 * side) {
         const int left = pair[0], right = pair[right_block];
@@ -304,10 +304,10 @@ class progressive_decoder {
   scan_header header_;
   mcu_region region_;
   coefficient_store store_;
-  scan_data data_;
+  progressive_scan_data data_;
   dc_scan::tables dc_tables_;
   band_table ac_table_;
-  byte_memory stream_memory_, plane_memory_;
+  unstuffed_memory stream_memory_, plane_memory_;
 };
 
 }}}   // namespace millrace::detail

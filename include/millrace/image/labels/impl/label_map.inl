@@ -33,7 +33,7 @@ MILLRACE_INLINE label_rows rows_in_place(const label_source& from, std::size_t b
   return {.data = from.field.data() + from.data_at + begin * stride, .stride_bytes = stride, .first = begin};
 }
 
-MILLRACE_INLINE label_source open_pgm(bytes field) {
+MILLRACE_INLINE label_source open_pgm_labels(bytes field) {
   const auto header = read_pnm_header(field);
   if (!header)
     throw_label_error(field, "is a PGM with a damaged header",
@@ -56,7 +56,7 @@ MILLRACE_INLINE label_source open_pgm(bytes field) {
   return source;
 }
 
-MILLRACE_INLINE label_source open_npy(bytes field, std::size_t limit_bytes) {
+MILLRACE_INLINE label_source open_npy_labels(bytes field, std::size_t limit_bytes) {
   const array_layout layout = limit_bytes == 1 ? layout_of<std::uint8_t>(field) : layout_of<std::uint16_t>(field);
   if (layout.shape.size() != 2 || layout.count == 0)
     throw_label_error(field,
@@ -76,8 +76,8 @@ MILLRACE_INLINE label_source open_npy(bytes field, std::size_t limit_bytes) {
 MILLRACE_INLINE label_source open_labels(bytes field, std::size_t limit_bytes) {
   const std::string_view text = field.text();
   label_source source;
-  if (text.starts_with("P5")) source = open_pgm(std::move(field));
-  else if (text.starts_with("\x93NUMPY")) source = open_npy(std::move(field), limit_bytes);
+  if (text.starts_with("P5")) source = open_pgm_labels(std::move(field));
+  else if (text.starts_with("\x93NUMPY")) source = open_npy_labels(std::move(field), limit_bytes);
   else if (text.starts_with("\x89PNG")) source = open_png_labels(std::move(field));
   else {
     const std::string_view format = text.starts_with("P2") ? "an ASCII PGM" : sniff_format(field);
@@ -105,7 +105,7 @@ struct png_label_decoder {
   png_memory memory;
 };
 
-MILLRACE_INLINE label_rows rows_of_png(const label_source& from, std::size_t begin, std::size_t end, scratch& s) {
+MILLRACE_INLINE label_rows label_rows_of_png(const label_source& from, std::size_t begin, std::size_t end, scratch& s) {
   auto& [decoder, memory] = s.get<png_label_decoder>();
   const std::size_t stride = from.width * from.sample_bytes;
   std::uint8_t* rows = nullptr;
@@ -144,7 +144,7 @@ MILLRACE_INLINE label_source open_png_labels(bytes field) {
                       .height = header.height,
                       .sample_bytes = header.depth == 16 ? 2U : 1U,
                       .big_endian = std::endian::native == std::endian::big,
-                      .rows_of = rows_of_png};
+                      .rows_of = label_rows_of_png};
   source.field = std::move(field);
   return source;
 }
@@ -154,7 +154,7 @@ struct one_byte {
 };
 
 template <bool BigEndian>
-struct two_bytes {
+struct png_gray16_label {
   static unsigned sample(const std::byte* row, std::size_t x) noexcept {
     const auto first = std::to_integer<unsigned>(row[2 * x]), second = std::to_integer<unsigned>(row[2 * x + 1]);
     return BigEndian ? first << 8 | second : second << 8 | first;
@@ -162,7 +162,7 @@ struct two_bytes {
 };
 
 template <class Sample, class T>
-void gather_labels(const label_rows& from, const nearest_grid& grid, bool transposed, T* to) noexcept {
+void gather_labels(const label_rows& from, const nearest_pixel_grid& grid, bool transposed, T* to) noexcept {
   const auto row_of = [&](std::uint32_t y) { return from.data + (y - from.first) * from.stride_bytes; };
   const auto [top, bottom] = grid.shown_rows;
   const auto [left, right] = grid.shown_columns;
@@ -189,7 +189,7 @@ void gather_labels(const label_rows& from, const nearest_grid& grid, bool transp
 template <class T>
 void render_labels(const label_source& source, const resize_plan& plan, const label_options& options, std::span<T> row,
                    scratch& s) {
-  auto& grid = s.get<nearest_grid>();
+  auto& grid = s.get<nearest_pixel_grid>();
   grid.build(plan);
   const auto ignore = static_cast<T>(options.ignore);
   if (!grid.shows_all()) std::fill(row.begin(), row.end(), ignore);
@@ -197,8 +197,8 @@ void render_labels(const label_source& source, const resize_plan& plan, const la
   const auto [top, bottom] = grid.row_range();
   const label_rows from = source.rows_of(source, top, bottom, s);
   if (source.sample_bytes == 1) gather_labels<one_byte>(from, grid, plan.transposed, row.data());
-  else if (source.big_endian) gather_labels<two_bytes<true>>(from, grid, plan.transposed, row.data());
-  else gather_labels<two_bytes<false>>(from, grid, plan.transposed, row.data());
+  else if (source.big_endian) gather_labels<png_gray16_label<true>>(from, grid, plan.transposed, row.data());
+  else gather_labels<png_gray16_label<false>>(from, grid, plan.transposed, row.data());
   if (!options.classes) return;
   for (T& label : row) label = label < *options.classes ? label : ignore;
 }

@@ -41,7 +41,7 @@ MILLRACE_INLINE u16_picture::u16_picture(const picture& plan) : guard_(plan.guar
                                  .width = header.width,
                                  .height = header.height,
                                  .sample_bytes = 2 * header.channels(),
-                                 .rows_of = detail::rows_of_png};
+                                 .rows_of = detail::label_rows_of_png};
 }
 
 MILLRACE_INLINE error_location u16_picture::where() const {
@@ -68,7 +68,7 @@ MILLRACE_INLINE void u16_picture::render(std::span<std::uint16_t> row, scratch& 
                           std::to_string(row.size()) + " elements, expected height * width * 3",
                       "Pass a row of that size", where());
   if (!data().block()) guard_.check(data(), "an image", where());
-  auto& grid = s.get<detail::nearest_grid>();
+  auto& grid = s.get<detail::nearest_pixel_grid>();
   const detail::resize_plan& plan = geometry_.plan();
   grid.build(plan);
   if (!grid.shows_all()) std::fill(row.begin(), row.end(), std::uint16_t{0});
@@ -85,7 +85,7 @@ MILLRACE_INLINE void u16_picture::render(std::span<std::uint16_t> row, scratch& 
   }
 }
 
-MILLRACE_INLINE detail::channel_scale detail::sample_scale_of(const sample_normalization& by, std::size_t channel) {
+MILLRACE_INLINE detail::channel_scale detail::u16_scale_of(const sample_normalization& by, std::size_t channel) {
   const double mean = by.mean[channel], deviation = by.std[channel];
   const channel_scale result{static_cast<float>(1 / deviation), static_cast<float>(-mean / deviation)};
   const float largest = __builtin_fmaf(65'535.0F, result.scale, result.bias);

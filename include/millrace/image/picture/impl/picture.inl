@@ -328,9 +328,9 @@ MILLRACE_INLINE detail::picture_job picture::job_for(const detail::pixel_target&
   if (job.eighths != 8) job.plan.rows = rows_.scaled(job.eighths), job.plan.columns = columns_.scaled(job.eighths);
   if (is_padded()) {
     auto& [rows, columns, transposed, mode] = job.plan;
-    job.padding = detail::job_padding{.across = detail::render_padded(transposed ? rows : columns, padding_.mode),
-                                      .down = detail::render_padded(transposed ? columns : rows, padding_.mode),
-                                      .fill = padding_};
+    job.padding = detail::padding_of_plan{.across = detail::render_padded(transposed ? rows : columns, padding_.mode),
+                                          .down = detail::render_padded(transposed ? columns : rows, padding_.mode),
+                                          .fill = padding_};
   }
   return job;
 }

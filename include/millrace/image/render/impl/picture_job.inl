@@ -74,7 +74,7 @@ MILLRACE_INLINE std::size_t width_of(const picture_job& job) noexcept {
 }
 
 /// Returns whether the image is rendered into its place among the padding.
-MILLRACE_INLINE bool is_rendered_in_place(const job_padding& p) noexcept {
+MILLRACE_INLINE bool is_rendered_in_place(const padding_of_plan& p) noexcept {
   return p.across.contains_rendered() && p.down.contains_rendered();
 }
 
@@ -84,7 +84,7 @@ MILLRACE_INLINE std::size_t offset_of_image(const padded_axis& axis) noexcept {
 }
 
 /// Fills the padding of `row`. If the image is not rendered in place, `rendered` contains it, and is copied too.
-MILLRACE_INLINE void pad(const rgb_row& row, const job_padding& p, const std::uint8_t* rendered) noexcept {
+MILLRACE_INLINE void pad(const rgb_row& row, const padding_of_plan& p, const std::uint8_t* rendered) noexcept {
   const auto& [across, down, fill] = p;
   const auto rendered_width = static_cast<std::size_t>(across.rendered_end - across.rendered_begin);
   const std::size_t left = offset_of_image(across), top = offset_of_image(down);
@@ -138,7 +138,7 @@ void write_numbers(const rgb_row& from, const pixel_target& to) noexcept {
     T of_byte[256];
     for (unsigned value = 0; value < 256; ++value) {
       const auto byte = static_cast<std::uint8_t>(value);
-      portable_numbers::write(&byte, 1, &of_byte[value], {.scale = to.scale[c], .bias = to.bias[c]});
+      portable_pixel_numbers::write(&byte, 1, &of_byte[value], {.scale = to.scale[c], .bias = to.bias[c]});
     }
     for (std::size_t i = 0; i < pixels; ++i) numbers[c * pixels + i] = of_byte[from.pixels[3 * i + c]];
   }
@@ -197,7 +197,7 @@ struct row_renderer {
 };
 
 /// Replaces the colors of rows with alpha by the values that a job renders.
-MILLRACE_INLINE void use_alpha(std::span<std::uint8_t> rgba, alpha_use use) noexcept {
+MILLRACE_INLINE void use_row_alpha(std::span<std::uint8_t> rgba, alpha_use use) noexcept {
   for (std::size_t x = 0; x < rgba.size(); x += 4)
     for (std::size_t c = 0; c < 3; ++c) {
       const unsigned alpha = rgba[x + 3], product = rgba[x + c] * alpha + 128;
@@ -206,7 +206,7 @@ MILLRACE_INLINE void use_alpha(std::span<std::uint8_t> rgba, alpha_use use) noex
 }
 
 /// The decoded rows of a box that several jobs share.
-class buffered_rows final : public pixel_rows {
+class buffered_picture_rows final : public rendered_pixel_rows {
  public:
   static constexpr std::size_t max_bytes = std::size_t{64} << 20;
 
@@ -215,7 +215,7 @@ class buffered_rows final : public pixel_rows {
   }
 
   /// Decodes the box.
-  void decode(const plane_box& box, pixel_rows& from) {
+  void decode(const plane_box& box, rendered_pixel_rows& from) {
     box_ = box;
     const std::size_t row_bytes = 4 * (box.right - box.left);
     rgba_.resize(row_bytes * (box.bottom - box.top));
@@ -243,7 +243,8 @@ MILLRACE_INLINE bool is_of_same_file(const picture_job& a, const picture_job& b)
 
 /// Decodes the smallest box that contains the boxes of all jobs of a file. Returns false if each job must be decoded
 /// alone.
-MILLRACE_INLINE bool decode_shared(std::span<const picture_job* const> jobs, row_decoder& from, buffered_rows& to) {
+MILLRACE_INLINE bool decode_shared(std::span<const picture_job* const> jobs, row_decoder& from,
+                                   buffered_picture_rows& to) {
   const picture_job& first = *jobs.front();
   const plane_size size{.width = first.header->width, .height = first.header->height};
   plane_box all{.left = size.width, .top = size.height};
@@ -256,7 +257,7 @@ MILLRACE_INLINE bool decode_shared(std::span<const picture_job* const> jobs, row
                     .bottom = std::max(all.bottom, box.bottom)};
     with_alpha = with_alpha || job->alpha != alpha_use::ignored;
   }
-  if (!buffered_rows::fits(all)) return false;
+  if (!buffered_picture_rows::fits(all)) return false;
   try {
     from.open(first, with_alpha);
     to.decode(all, from);
@@ -267,7 +268,7 @@ MILLRACE_INLINE bool decode_shared(std::span<const picture_job* const> jobs, row
   }
 }
 
-MILLRACE_INLINE void render_rows(const picture_job& job, pixel_rows& rows, scratch& s) {
+MILLRACE_INLINE void render_rows(const picture_job& job, rendered_pixel_rows& rows, scratch& s) {
   auto& [resizer, finisher] = s.get<row_renderer>();
   resizer.start({.plan = job.plan, .fast = false, .target = finisher.target_of(job)});
   const plane_box box{.left = resizer.columns().source_begin(),
@@ -279,7 +280,7 @@ MILLRACE_INLINE void render_rows(const picture_job& job, pixel_rows& rows, scrat
   while (resizer.wants_rows()) {
     const std::span row(resizer.next_row(), 4 * (box.right - box.left));
     rows.next(row);
-    if (job.alpha != alpha_use::ignored) use_alpha(row, job.alpha);
+    if (job.alpha != alpha_use::ignored) use_row_alpha(row, job.alpha);
     resizer.commit_row();
   }
   finisher.finish(job, s);
@@ -295,7 +296,7 @@ MILLRACE_INLINE void render_each(std::span<const picture_job> jobs, row_decoder&
     for (const picture_job& job : jobs.subspan(i))
       if (is_like_this(job)) alike.push_back(&job);
     try {
-      auto& buffer = s.get<buffered_rows>();
+      auto& buffer = s.get<buffered_picture_rows>();
       if (alike.size() > 1 && decode_shared(alike, from, buffer)) {
         for (const picture_job* job : alike) render_rows(*job, buffer, s);
         shared += alike.size() - 1;

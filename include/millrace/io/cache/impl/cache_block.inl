@@ -58,8 +58,8 @@ MILLRACE_INLINE std::string bytes_of_head(const cache_block_head& head) {
   return text;
 }
 
-MILLRACE_INLINE std::vector<std::uint32_t> checksums_of_chunks(std::span<const std::byte> data,
-                                                               std::uint64_t chunk_bytes) {
+MILLRACE_INLINE std::vector<std::uint32_t> cached_chunk_checksums(std::span<const std::byte> data,
+                                                                  std::uint64_t chunk_bytes) {
   std::vector<std::uint32_t> checksums;
   for (; !data.empty(); data = data.subspan(std::min<std::size_t>(data.size(), chunk_bytes)))
     checksums.push_back(crc32c(data.first(std::min<std::size_t>(data.size(), chunk_bytes))));
@@ -67,7 +67,7 @@ MILLRACE_INLINE std::vector<std::uint32_t> checksums_of_chunks(std::span<const s
 }
 
 /// Returns the head of a file. Returns nothing if the head is damaged, or the size of the file does not match the head.
-MILLRACE_INLINE std::optional<cache_block_head> head_of_file(int file, std::uint64_t& data_at) {
+MILLRACE_INLINE std::optional<cache_block_head> cached_file_head(int file, std::uint64_t& data_at) {
   std::uint64_t numbers[cache_head_numbers];
   struct ::stat status{};
   if (posix_files::stat_open(file, status) != 0 || !read_exactly(file, 0, std::as_writable_bytes(std::span(numbers))) ||
@@ -100,7 +100,7 @@ MILLRACE_INLINE std::optional<cache_block_head> head_of_file(int file, std::uint
 }
 
 MILLRACE_INLINE cache_block::cache_block(unique_fd file) : file_(std::move(file)) {
-  if (file_) head_ = head_of_file(file_.get(), data_at_);
+  if (file_) head_ = cached_file_head(file_.get(), data_at_);
 }
 
 MILLRACE_INLINE bool cache_block::belongs_to(const cached_object& object, std::uint64_t number,

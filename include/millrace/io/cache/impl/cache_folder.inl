@@ -92,7 +92,7 @@ MILLRACE_INLINE cache_turn cache_folder::acquire_turn(const cached_object& objec
     if (!file) return cache_turn(cache_turn::kind::bypass);
     if (posix_files::try_lock(file.get()) == 0) {
       // The previous owner of the lock has renamed the part, or another process has removed it as abandoned.
-      if (!is_same_file(part, file.get())) continue;
+      if (!is_same_cached_file(part, file.get())) continue;
       cache_turn turn(ledger_, std::move(file), path);
       if (posix_files::stat_path(path.c_str(), status) == 0) return cache_turn(cache_turn::kind::appeared);
       const cache_block_head head = head_of(object, number);
@@ -132,7 +132,7 @@ MILLRACE_INLINE int write_exactly(int file, std::uint64_t offset_bytes, std::spa
 MILLRACE_INLINE bool cache_folder::store(cache_turn& turn, const cached_object& object, std::uint64_t number,
                                          std::span<const std::byte> data) {
   cache_block_head head = head_of(object, number);
-  head.checksums = checksums_of_chunks(data, layout_.chunk_bytes);
+  head.checksums = cached_chunk_checksums(data, layout_.chunk_bytes);
   const std::string text = bytes_of_head(head);
   int reason = write_exactly(turn.part_.get(), text.size(), data);
   // The head is written last: a file without it counts as damaged.

@@ -71,7 +71,7 @@ MILLRACE_INLINE std::string cache_root(const std::string& folder) {
   return folder + "/millrace-cache-" + std::to_string(::geteuid()) + "-1";
 }
 
-MILLRACE_INLINE bool is_same_file(const std::string& path, int file) noexcept {
+MILLRACE_INLINE bool is_same_cached_file(const std::string& path, int file) noexcept {
   struct ::stat named{}, opened{};
   return posix_files::stat_path(path.c_str(), named) == 0 && posix_files::stat_open(file, opened) == 0 &&
          named.st_ino == opened.st_ino && named.st_dev == opened.st_dev;
@@ -80,7 +80,7 @@ MILLRACE_INLINE bool is_same_file(const std::string& path, int file) noexcept {
 /// Removes a file that is not open anywhere. Returns whether it was removed.
 MILLRACE_INLINE bool remove_unused(const std::string& path) noexcept {
   const unique_fd file(posix_files::open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK));
-  return file && posix_files::try_lock(file.get()) == 0 && is_same_file(path, file.get()) &&
+  return file && posix_files::try_lock(file.get()) == 0 && is_same_cached_file(path, file.get()) &&
          posix_files::unlink(path.c_str()) == 0;
 }
 
@@ -284,7 +284,8 @@ MILLRACE_INLINE bool cache_ledger::publish(const std::string& part, const std::s
 MILLRACE_INLINE void cache_ledger::remove(const std::string& path, int file) {
   const scoped_lock lock(*this, lock_patience_ns);
   struct ::stat status{};
-  if (posix_files::stat_open(file, status) != 0 || !is_same_file(path, file) || posix_files::unlink(path.c_str()) != 0)
+  if (posix_files::stat_open(file, status) != 0 || !is_same_cached_file(path, file) ||
+      posix_files::unlink(path.c_str()) != 0)
     return;
   if (const auto used = lock ? read_used() : std::nullopt)
     write_used(*used - std::min(*used, disk_bytes(static_cast<std::uint64_t>(status.st_size))));

@@ -71,7 +71,7 @@ MILLRACE_RARE void file_list::find_files(std::uint64_t report_after_ns) const {
                       .max_threads = max_threads,
                       .report_after_ns = report_after_ns},
                      [&](std::size_t i) {
-                       const std::optional<file_stamp> stamp = find_stamp(at_, names_[i]);
+                       const std::optional<file_stamp> stamp = find_file_stamp(at_, names_[i]);
                        exists[i] = stamp.has_value();
                        if (stamp) stamps[i] = *stamp;
                      });
@@ -107,7 +107,7 @@ MILLRACE_RARE file_stamp file_list::stamp(std::size_t file) const {
     find_files();
     return answers_->stamps[file];
   }
-  if (const auto stamp = find_stamp(at_, names_[file])) return *stamp;
+  if (const auto stamp = find_file_stamp(at_, names_[file])) return *stamp;
   // Without the size and time of the file, a resume point could match other data.
   throw io_error("cannot get the size of the file: " + reason_of(errno), "Check the file, and the disk or mount",
                  {.shard = names_[file]});

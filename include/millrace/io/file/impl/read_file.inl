@@ -10,7 +10,7 @@ namespace millrace { inline namespace MILLRACE_ABI {
 
 namespace detail {
 
-MILLRACE_INLINE std::string field_of_file(std::string_view name) {
+MILLRACE_INLINE std::string field_of_proc_file(std::string_view name) {
   name.remove_prefix(name.rfind('/') + 1);   // without a slash, npos + 1 is 0
   const std::size_t dot = name.rfind('.');
   if (dot == std::string_view::npos || dot == 0 || dot + 1 == name.size()) return "file";
@@ -30,7 +30,7 @@ MILLRACE_INLINE bytes read_file(const std::string& path, const storage& at) {
   block_pool pool(0);   // a pool that retains no blocks
   record_builder build(pool);
   build.begin(path, {}, error_location::unknown);
-  const std::span<std::byte> buffer = build.add_field(detail::field_of_file(path), static_cast<std::size_t>(size));
+  const std::span<std::byte> buffer = build.add_field(detail::field_of_proc_file(path), static_cast<std::size_t>(size));
   if (const std::size_t got = detail::read_fully(*file, 0, buffer); got != buffer.size())
     throw io_error("the file ends too early: got " + std::to_string(got) + " bytes, expected " + std::to_string(size),
                    "Check that no other program writes to this file", {.shard = path});

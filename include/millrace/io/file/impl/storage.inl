@@ -17,7 +17,7 @@ MILLRACE_RARE void throw_cannot_list(const std::string& prefix) {
       "Name the files with braces, such as train-{000..146}.tar, or add list(prefix) to the storage");
 }
 
-MILLRACE_RARE void check_end(const std::string& name, const file_identity& identity, std::uint64_t offset_bytes) {
+MILLRACE_RARE void check_file_end(const std::string& name, const file_identity& identity, std::uint64_t offset_bytes) {
   if (offset_bytes < identity.size_bytes)
     throw io_error("the file ends too early: expected the " + std::to_string(identity.size_bytes) +
                        " bytes that its identity() states",
@@ -32,7 +32,7 @@ MILLRACE_RARE file_stamp stamp_of(const file_identity& identity) noexcept {
           .changed = version.empty() ? 0 : static_cast<std::int64_t>(digest_bytes(bytes_of(version)))};
 }
 
-MILLRACE_RARE std::optional<file_stamp> find_stamp(const storage& at, const std::string& name) {
+MILLRACE_RARE std::optional<file_stamp> find_file_stamp(const storage& at, const std::string& name) {
   if (!at.is_local()) {
     const auto identity = at->find(name);
     return identity ? std::optional(stamp_of(*identity)) : std::nullopt;
@@ -53,8 +53,8 @@ MILLRACE_RARE std::uint64_t size_of_open(const storage& at, const byte_source& f
                        : static_cast<const stored_file&>(file).identity().size_bytes;
 }
 
-MILLRACE_RARE std::optional<std::string> front_of_stored(const storage& at, const std::string& name,
-                                                         std::size_t max_bytes) {
+MILLRACE_RARE std::optional<std::string> front_of_stored_file(const storage& at, const std::string& name,
+                                                              std::size_t max_bytes) {
   const auto file = at->open(name);
   if (!file) return std::nullopt;
   std::string text(static_cast<std::size_t>(std::min<std::uint64_t>(max_bytes, file->identity().size_bytes)), '\0');

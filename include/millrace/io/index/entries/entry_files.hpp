@@ -43,7 +43,7 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 // Lifetime: meter and cache must outlive the file.
 
 /// A cache of chunks of index files. The memory of the cache is limited.
-class entry_cache {
+class entry_file_cache {
  public:
   struct options {
     std::size_t limit_bytes = 0;
@@ -52,7 +52,7 @@ class entry_cache {
   using chunk_name = std::pair<std::uint64_t, std::uint64_t>;   // number of the shard; number of the chunk in the file
   static constexpr std::size_t chunk_bytes = std::size_t{256} << 10;
 
-  explicit entry_cache(options o) : limit_bytes_(o.limit_bytes) {}
+  explicit entry_file_cache(options o) : limit_bytes_(o.limit_bytes) {}
 
   /// Returns the chunk, or null if it is not cached.
   chunk find(const chunk_name& name);
@@ -86,7 +86,7 @@ struct entry_file_options {
 class entry_file final : public byte_source {
  public:
   /// Opens the file. Throws io_error if the file cannot be opened.
-  entry_file(const entry_file_options& o, read_meter& meter, entry_cache& cache);
+  entry_file(const entry_file_options& o, read_meter& meter, entry_file_cache& cache);
 
   std::string_view name() const noexcept override { return file_.name(); }
   std::size_t read_at(std::uint64_t offset_bytes, std::span<std::byte> buffer) override;
@@ -95,10 +95,10 @@ class entry_file final : public byte_source {
   void set_meter(read_meter& meter) noexcept { file_.set_meter(meter); }
 
  private:
-  entry_cache::chunk chunk_at(std::uint64_t offset_bytes);
+  entry_file_cache::chunk chunk_at(std::uint64_t offset_bytes);
 
   metered_file file_;
-  entry_cache& cache_;
+  entry_file_cache& cache_;
   const bool local_;
   const std::uint64_t shard_;
 };
@@ -165,10 +165,10 @@ class entry_files {
       return nullptr;
     }
   }
-  /// Computes the memory limit of the entry_cache from `l`. Sets the limit, and returns it in bytes.
+  /// Computes the memory limit of the entry_file_cache from `l`. Sets the limit, and returns it in bytes.
   std::size_t limit(const limits& l) {
     // The entry points of the samples in a lane's shuffle window are in one or two chunks.
-    const std::uint64_t bytes_of_lanes = 2 * std::min<std::uint64_t>(l.lanes, 1 << 20) * entry_cache::chunk_bytes;
+    const std::uint64_t bytes_of_lanes = 2 * std::min<std::uint64_t>(l.lanes, 1 << 20) * entry_file_cache::chunk_bytes;
     const auto bytes = static_cast<std::size_t>(
         std::clamp<std::uint64_t>(bytes_of_lanes, min_bytes, std::max(min_bytes, l.max_held_bytes / 2)));
     cache_.limit(bytes);
@@ -178,7 +178,7 @@ class entry_files {
  private:
   static constexpr std::size_t min_bytes = std::size_t{8} << 20;
 
-  entry_cache cache_{{.limit_bytes = min_bytes}};
+  entry_file_cache cache_{{.limit_bytes = min_bytes}};
 };
 
 }}}   // namespace millrace::detail

@@ -29,11 +29,11 @@
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 /// Identifies a block by its shard, and its number in the shard.
-struct block_name {
+struct cached_block_name {
   std::uint64_t shard = 0;
   std::uint32_t number = 0;
 
-  friend bool operator==(const block_name&, const block_name&) = default;
+  friend bool operator==(const cached_block_name&, const cached_block_name&) = default;
 };
 
 /// Blocks of records. A block is removed when take() has returned all its records.
@@ -52,7 +52,7 @@ class block_cache {
   /// Moves the records at `offsets` in the block to `places`. The offsets must differ. Calls
   /// `read(std::vector<record>&)` if one of these records is not in the cache.
   template <class Read>
-  void take(const block_name& name, std::span<const std::uint32_t> offsets, std::span<record* const> places,
+  void take(const cached_block_name& name, std::span<const std::uint32_t> offsets, std::span<record* const> places,
             const Read& read) {
     const std::shared_ptr<block> s = find_or_add(name);
     const std::lock_guard lock(s->mutex);
@@ -72,17 +72,17 @@ class block_cache {
   /// The right to fill a block. Other threads that need the block wait until the reservation is destroyed.
   class reservation {
    public:
-    const block_name& name() const noexcept { return name_; }
+    const cached_block_name& name() const noexcept { return name_; }
 
    private:
     friend class block_cache;
-    block_name name_{};
+    cached_block_name name_{};
     std::shared_ptr<block> block_{};
     std::unique_lock<std::mutex> lock_{};
   };
 
   /// Reserves a block. Returns nothing if the block is in the cache, is being read, or is reserved.
-  std::optional<reservation> reserve(const block_name& name);
+  std::optional<reservation> reserve(const cached_block_name& name);
 
   /// Reads a reserved block.
   template <class Read>
@@ -103,10 +103,10 @@ class block_cache {
     bool evicted = false;
   };
   struct hash {
-    std::size_t operator()(const block_name& n) const noexcept;
+    std::size_t operator()(const cached_block_name& n) const noexcept;
   };
 
-  std::shared_ptr<block> find_or_add(const block_name& name);
+  std::shared_ptr<block> find_or_add(const cached_block_name& name);
 
   template <class Read>
   void fill(block& s, const Read& read) {
@@ -125,11 +125,11 @@ class block_cache {
   }
 
   bool evict_oldest(const block& except);
-  void erase(const block_name& name, block& s);
+  void erase(const cached_block_name& name, block& s);
 
   const options options_;
   mutable std::mutex mutex_;   // guards all members below; locked after the mutex of a block
-  std::unordered_map<block_name, std::shared_ptr<block>, hash> blocks_;
+  std::unordered_map<cached_block_name, std::shared_ptr<block>, hash> blocks_;
   std::size_t held_bytes_ = 0;
   std::uint64_t requests_ = 0;
 };

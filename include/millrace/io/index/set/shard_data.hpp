@@ -104,7 +104,7 @@ class shard_data {
   /// Returns the location of another part of a sample whose members are not adjacent in its shard.
   std::optional<other_piece> other_piece_of(const error_location& sample) const {
     for (std::size_t i = 0; i < names_.size(); ++i)
-      if (names_.view(i) == sample.shard) return find_other_piece(index(i), sample.key, sample.offset_bytes);
+      if (names_.view(i) == sample.shard) return find_other_piece_of_sample(index(i), sample.key, sample.offset_bytes);
     return std::nullopt;
   }
 
@@ -270,7 +270,7 @@ class shard_data {
   void open_together(read_request& request, std::span<const target> targets);
 
   /// Reads a complete block. Leaves the records of unreadable samples empty.
-  void read_block(read_request& request, const block_name& block, std::vector<record>& records);
+  void read_block(read_request& request, const cached_block_name& block, std::vector<record>& records);
   void read_now(read_request& request, std::span<const target> targets);
   /// Records the current exception if a storage exhausted its retries for a shard.
   MILLRACE_RARE void record_abandoned(read_request& request, std::size_t shard) const {

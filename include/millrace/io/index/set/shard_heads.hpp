@@ -34,7 +34,7 @@ struct shard_heads_options {
 
 /// Returns the set index of these shards, or nothing if `named` is empty and no default set index exists. `named`:
 /// shard_heads_options::set_index.
-std::optional<set_index> load_set_index(const name_list& shards, const storage& at, const std::string& named);
+std::optional<set_index> load_heads_of_set(const name_list& shards, const storage& at, const std::string& named);
 
 /// Returns the heads of all shards, and the complete indexes that build_indexes() loaded or built.
 shard_indexes find_shard_heads(const name_list& shards, const shard_heads_options& options);

@@ -66,8 +66,8 @@ struct other_piece {
 
 /// Searches the headers in the first `max_bytes` bytes of a shard for another part of the sample `key`. Skips the part
 /// that begins at `own_offset_bytes`. The search ends at damage. Returns the first match, or nothing.
-std::optional<other_piece> find_other_piece(std::unique_ptr<byte_source> source, std::string_view key,
-                                            std::uint64_t own_offset_bytes, std::uint64_t max_bytes);
+std::optional<other_piece> find_other_piece_of_sample(std::unique_ptr<byte_source> source, std::string_view key,
+                                                      std::uint64_t own_offset_bytes, std::uint64_t max_bytes);
 
 /// Returns a clause about `piece`. The error for a missing field of the sample at `own_offset_bytes` ends with this
 /// clause.

@@ -79,7 +79,7 @@ MILLRACE_INLINE void throw_no_array(const bytes& field, const std::string& probl
   throw data_error(name + " " + problem, std::move(hint), location_of(field));
 }
 
-MILLRACE_INLINE void check_raw(const bytes& field) {
+MILLRACE_INLINE void check_raw_array(const bytes& field) {
   constexpr std::size_t max_inspected_bytes = std::size_t{64} << 10;
   const std::span<const std::byte> all = field;
   const file_kind kind = kind_of_file(
@@ -95,11 +95,11 @@ MILLRACE_INLINE void check_raw(const bytes& field) {
 }
 
 /// Returns the layout of a field without NumPy's magic bytes.
-MILLRACE_INLINE array_layout raw_layout(const bytes& field, const npy_element& element) {
+MILLRACE_INLINE array_layout raw_array_layout(const bytes& field, const npy_element& element) {
   if (field.name().ends_with("npy"))
     throw_no_array(field, "is not a .npy file: it does not begin with NumPy's magic bytes",
                    "Write the file with numpy.save()");
-  if (element.size_bytes > 1) check_raw(field);
+  if (element.size_bytes > 1) check_raw_array(field);
   if (field.size() % element.size_bytes != 0)
     throw_no_array(field,
                    "has " + std::to_string(field.size()) + " bytes, which is not a multiple of the " +
@@ -164,7 +164,7 @@ MILLRACE_INLINE std::size_t array_element_count(const bytes& field, const std::v
 }
 
 MILLRACE_INLINE array_layout layout_of(const bytes& field, const npy_element& element) {
-  if (!field.text().starts_with("\x93NUMPY")) return raw_layout(field, element);
+  if (!field.text().starts_with("\x93NUMPY")) return raw_array_layout(field, element);
   auto [header, elements_at] = read_npy_header(field);
   check_elements(field, header, element);
   const std::size_t count = array_element_count(field, header.shape, element.size_bytes);

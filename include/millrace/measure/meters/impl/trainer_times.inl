@@ -89,7 +89,8 @@ MILLRACE_INLINE std::uint64_t trainer_times::clock(std::uint64_t now_ns) const n
 
 /// Removes the idle time of pauses from a stage: the time that its threads have counted in excess of the wall time.
 /// Removes blocked time first, because the slots are full during a pause.
-MILLRACE_INLINE void subtract_pauses(stage_statistics& s, std::uint64_t wall_ns, std::uint64_t paused_ns) noexcept {
+MILLRACE_INLINE void subtract_trainer_pauses(stage_statistics& s, std::uint64_t wall_ns,
+                                             std::uint64_t paused_ns) noexcept {
   std::uint64_t idle = s.busy_ns + s.starved_ns + s.blocked_ns;
   saturating_sub(idle, wall_ns * s.concurrency);
   idle = std::min(idle, paused_ns * s.concurrency);
@@ -102,7 +103,7 @@ MILLRACE_RARE void trainer_times::add_to(flow_statistics& f, std::uint64_t now_n
   std::uint64_t paused = paused_ns_.load(std::memory_order_relaxed);
   if (const std::uint64_t since = paused_since_ns_.load(); since != 0 && since < now_ns) paused += now_ns - since;
   f.wall_ns = now_ns - started_ns_ - std::min(paused, now_ns - started_ns_);
-  for (stage_statistics& s : f.stages) subtract_pauses(s, f.wall_ns, paused);
+  for (stage_statistics& s : f.stages) subtract_trainer_pauses(s, f.wall_ns, paused);
   const std::uint64_t copy_wait = copy_wait_ns_.load(std::memory_order_relaxed);
   stage_statistics step{.name = "step",
                         .kind = stage_kind::step,

@@ -126,7 +126,7 @@ MILLRACE_INLINE std::string mixed_data::describe(const mix_plan& order) const {
 }
 
 MILLRACE_INLINE mix_plan plan_of(const mixed_data& data, const indexed_run_options& o) {
-  const order_rule rule = order_rule_of(o);
+  const run_order_rule rule = run_order_rule_of(o);
   mix_plan_options result{.on_exhausted = data.rule().on_exhausted,
                           .lanes = rule.lanes,
                           .permutes = rule.permutes,

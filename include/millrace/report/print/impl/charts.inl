@@ -25,7 +25,7 @@ MILLRACE_INLINE std::string escaped(std::string_view text) {
   return out;
 }
 
-MILLRACE_INLINE double round_step(double most) {
+MILLRACE_INLINE double chart_step(double most) {
   double step = 1;
   while (step * 5 < most) step *= 10;
   while (step * 0.5 > most) step /= 10;
@@ -97,14 +97,14 @@ MILLRACE_INLINE void svg_plot::rule(double x0, double y0, double x1, double y1) 
 
 MILLRACE_INLINE void svg_plot::axes() {
   if (o_.y_marks) {
-    const double most = std::min(o_.y_most, o_.max_mark), step = round_step(most);
+    const double most = std::min(o_.y_most, o_.max_mark), step = chart_step(most);
     for (double v = 0; v <= most * 1.0001; v += step) {
       rule(o_.left, y(v), o_.width - right, y(v));
       text(o_.left - 5, y(v) + 5, mark(v, step), "end");
     }
   }
   const double extent = o_.x_most - o_.x_least;
-  double step = std::max(round_step(extent), o_.whole_x ? 1.0 : 0.0);
+  double step = std::max(chart_step(extent), o_.whole_x ? 1.0 : 0.0);
   const double widest = digit_width * static_cast<double>(mark(o_.x_most, step).size() + 1);
   while (step / extent * (o_.width - right - o_.left) < widest) step *= 2;
   for (double v = step * std::ceil(o_.x_least / step) + 0.0; v <= o_.x_most + 1e-4 * extent; v += step) {
@@ -117,7 +117,7 @@ MILLRACE_INLINE void svg_plot::axes() {
   if (!o_.y_label.empty()) text(2, top + 2, o_.y_label);
 }
 
-MILLRACE_INLINE std::string step_columns(std::span<const delivered_batch> all) {
+MILLRACE_INLINE std::string chart_step_columns(std::span<const delivered_batch> all) {
   double most = 0;
   const auto ms = [](std::uint64_t ns) { return 1e-6 * static_cast<double>(ns); };
   for (const auto& d : all) most = std::max(most, ms(d.step_ns + d.wait_ns));
@@ -145,7 +145,7 @@ MILLRACE_INLINE std::string step_chart(const run_report& r) {
   std::span<const delivered_batch> all = r.events.deliveries;
   if (!all.empty() && all.back().step_ns == 0) all = all.first(all.size() - 1);   // the last step has not ended
   if (all.empty()) return "";
-  if (all.size() <= max_columns) return step_columns(all);
+  if (all.size() <= max_columns) return chart_step_columns(all);
   svg_points steps, whole_steps, zero;
   double most = 0;
   for_each_point(all.size(), [&](std::size_t first, std::size_t last) {

@@ -65,7 +65,7 @@ MILLRACE_INLINE void add_stage_table(std::string& page, const run_report& r) {
   page += "</table></div>\n";
 }
 
-MILLRACE_INLINE void add_gain_table(std::string& page, const run_report& r) {
+MILLRACE_INLINE void add_gain_html(std::string& page, const run_report& r) {
   if (!r.gains.empty())
     page += "<h2>Predicted gain of each change</h2>\n<div class=\"scroll\"><table><tr><th>change</th><th>predicted</th>"
             "<th class=\"words\">then limited by</th></tr>\n";
@@ -166,7 +166,7 @@ MILLRACE_INLINE std::string html_report(const run_report& r) {
   if (!r.conclusion.evidence.empty()) page += "</ul>\n";
   add_charts(page, r);
   add_stage_table(page, r);
-  add_gain_table(page, r);
+  add_gain_html(page, r);
   add_picture_table(page, r.pictures);
   auto facts = printed_facts(r);
   std::erase_if(facts, [](const auto& fact) { return fact.first == "run" || fact.first == "command"; });   // at the top

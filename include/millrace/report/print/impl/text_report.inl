@@ -11,7 +11,7 @@ namespace millrace { inline namespace MILLRACE_ABI {
 
 namespace detail {
 
-MILLRACE_INLINE std::string padded(std::string text, std::size_t width, bool right) {
+MILLRACE_INLINE std::string padded_text(std::string text, std::size_t width, bool right) {
   if (text.size() >= width) return text;
   const std::string blanks(width - text.size(), ' ');
   return right ? blanks + text : text + blanks;
@@ -59,7 +59,7 @@ MILLRACE_INLINE std::string wrapped(std::string line, std::string_view words, st
   return out + line + "\n";
 }
 
-MILLRACE_INLINE std::string pictures_text(const picture_statistics& p) {
+MILLRACE_INLINE std::string picture_lines_text(const picture_statistics& p) {
   const auto part = [&](const char* what, std::uint64_t pictures) {
     return what + counted_text(pictures) + " (" + percent(p.share(pictures)) + ")";
   };
@@ -126,13 +126,13 @@ MILLRACE_INLINE std::string text_report(const run_report& r) {
     for (const auto& l : v.limits.all)
       if (l.stage == i) limit = grouped(l.samples_per_s);
     const std::string times = s.concurrency > 1 ? " x" + std::to_string(s.concurrency) : std::string();
-    std::string line = " " + padded(s.name + times, 14);
-    line += padded(limit, 10, true);
+    std::string line = " " + padded_text(s.name + times, 14);
+    line += padded_text(limit, 10, true);
     for (const std::uint64_t ns : {s.busy_ns, s.starved_ns, s.blocked_ns})
-      line += padded(percent(f.share(s, ns)), 8, true);
+      line += padded_text(percent(f.share(s, ns)), 8, true);
     for (const double share : {0.5, 0.99}) {
       const double ns = s.service_ns.quantile(share);
-      line += padded(ns > 0 ? time_text(ns) : "-", 10, true);
+      line += padded_text(ns > 0 ? time_text(ns) : "-", 10, true);
     }
     const std::string remark = stage_remark(f, s);
     out += remark.empty() ? line + "\n" : wrapped(line + "  ", remark, line.size() + 2, ",");
@@ -152,8 +152,8 @@ MILLRACE_INLINE std::string text_report(const run_report& r) {
       changes += (changes.empty() ? "" : "; ") + k.change;
       continue;
     }
-    out += " " + padded(k.change, 28) + padded((k.at_most ? "<= " : "") + gain_text(k.gain), 12, true) + "  " + k.next +
-           (k.remark.empty() ? "" : "; " + k.remark) + "\n";
+    out += " " + padded_text(k.change, 28) + padded_text((k.at_most ? "<= " : "") + gain_text(k.gain), 12, true) +
+           "  " + k.next + (k.remark.empty() ? "" : "; " + k.remark) + "\n";
   }
   for (const auto& [next, changes] : nothing) out += wrapped(" +0.0 %, still " + next + ": ", changes, 3, ";");
   for (const auto& k : r.predictions)
@@ -161,9 +161,9 @@ MILLRACE_INLINE std::string text_report(const run_report& r) {
            grouped(k.measured_samples_per_s) + "\n";
   if (!v.evidence.empty()) out += "evidence\n";
   for (const auto& e : v.evidence) out += wrapped(" ", e, 3);
-  if (r.pictures.pictures() > 0) out += wrapped("images     ", pictures_text(r.pictures), 11, ":,;");
+  if (r.pictures.pictures() > 0) out += wrapped("images     ", picture_lines_text(r.pictures), 11, ":,;");
   if (!r.counts.empty()) out += wrapped("counted    ", counts_text(r.counts), 11, ";");
-  for (const auto& [name, value] : printed_facts(r)) out += wrapped(padded(name, 10) + " ", value, 11);
+  for (const auto& [name, value] : printed_facts(r)) out += wrapped(padded_text(name, 10) + " ", value, 11);
   return printable_text(out);
 }
 

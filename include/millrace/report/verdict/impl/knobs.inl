@@ -19,7 +19,7 @@ MILLRACE_INLINE bool is_crowded(bound_cause missing) noexcept {
 
 MILLRACE_INLINE double processor_gain(const flow_statistics& f, const stage_statistics& work, std::size_t workers) {
   const auto concurrency = static_cast<double>(work.concurrency), then = static_cast<double>(workers);
-  const bound_cause missing = missing_processor(f, work);
+  const bound_cause missing = missing_processor_time(f, work);
   if (missing == bound_cause::quota) return 1;
   if (!is_crowded(missing) || f.usable_cores == 0 || work.cpu_ns == 0) return then / concurrency;
   const double share = static_cast<double>(work.cpu_ns) / static_cast<double>(work.busy_ns);
@@ -32,7 +32,8 @@ struct gain_predictor {
   const flow_statistics& f;
   const flow_limits now = limits_of(f);
 
-  knob_gain predict(knob what, std::string change, const flow_change& c, const what_if_change& settings) const {
+  knob_gain predict(knob what, std::string change, const predicted_flow_change& c,
+                    const what_if_change& settings) const {
     const flow_limits then = limits_of(f, c);
     return {.what = what,
             .change = std::move(change),
@@ -54,7 +55,7 @@ struct gain_predictor {
 
   /// Returns the gain of one more worker, and of a worker on each core if cores are idle.
   std::vector<knob_gain> workers(const stage_statistics& work) const {
-    const bound_cause missing = missing_processor(f, work);
+    const bound_cause missing = missing_processor_time(f, work);
     const std::size_t one_more = work.concurrency + 1;
     const bool has_spare_core = missing != bound_cause::quota &&
                                 (f.usable_cores == 0 || work.concurrency < f.usable_cores);

@@ -38,11 +38,11 @@ MILLRACE_INLINE bool flow_limits::reads_in_turn() const noexcept {
 
 namespace detail {
 
-MILLRACE_INLINE double flow_change::work_time_of(std::size_t index) const noexcept {
+MILLRACE_INLINE double predicted_flow_change::work_time_of(std::size_t index) const noexcept {
   return stage == index || stage == ~std::size_t{0} ? work_time : 1;
 }
 
-MILLRACE_INLINE stage_limit reading_limit(const flow_statistics& f, std::size_t index, const flow_change& c) {
+MILLRACE_INLINE stage_limit reading_limit(const flow_statistics& f, std::size_t index, const predicted_flow_change& c) {
   const stage_statistics& read = f.stages[index];
   const double samples = read.samples(), threads = static_cast<double>(read.concurrency) * c.io_threads;
   const double reading_s = 1e-9 * static_cast<double>(read.busy_ns) / c.storage_speed;
@@ -86,7 +86,7 @@ MILLRACE_INLINE stage_limit reading_limit(const flow_statistics& f, std::size_t 
   return in_turn;
 }
 
-MILLRACE_INLINE flow_limits limits_of(const flow_statistics& f, const flow_change& c) {
+MILLRACE_INLINE flow_limits limits_of(const flow_statistics& f, const predicted_flow_change& c) {
   flow_limits limits;
   for (std::size_t i = 0; i < f.stages.size(); ++i) {
     const stage_statistics& s = f.stages[i];

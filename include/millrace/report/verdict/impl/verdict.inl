@@ -73,7 +73,7 @@ MILLRACE_INLINE std::string costliest_phase(const stage_statistics& s) {
   return most ? most->name : s.name;
 }
 
-MILLRACE_INLINE std::size_t walk_upstream(const flow_statistics& f) {
+MILLRACE_INLINE std::size_t limit_upstream_of(const flow_statistics& f) {
   std::size_t first = 0;
   for (std::size_t i = f.stages.size(); i-- > 0;) {
     const stage_statistics& s = f.stages[i];
@@ -146,7 +146,7 @@ MILLRACE_INLINE bool own_threads_overload(const flow_statistics& f) {
   return required - cores > (cores - used) * required / used;
 }
 
-MILLRACE_INLINE bound_cause missing_processor(const flow_statistics& f, const stage_statistics& s) {
+MILLRACE_INLINE bound_cause missing_processor_time(const flow_statistics& f, const stage_statistics& s) {
   const auto busy = static_cast<double>(s.busy_ns), missing = busy - static_cast<double>(s.cpu_ns);
   if (s.cpu_ns == 0 || missing <= 0.05 * busy) return bound_cause::none;
   if (static_cast<double>(f.throttled_ns) >= 0.1 * missing) return bound_cause::quota;
@@ -163,7 +163,7 @@ MILLRACE_INLINE std::string waited_for_a_core(const stage_statistics& s) {
 MILLRACE_INLINE void judge_working(const flow_statistics& f, const stage_statistics& s, verdict& v) {
   v.what = bound_by::cpu;
   v.where = costliest_phase(s);
-  v.cause = missing_processor(f, s);
+  v.cause = missing_processor_time(f, s);
   if (s.cpu_ns > 0 && s.busy_ns > 0)
     v.evidence.push_back(s.name + " used the processor for " +
                          percent(static_cast<double>(s.cpu_ns) / static_cast<double>(s.busy_ns)) +
@@ -241,7 +241,7 @@ MILLRACE_INLINE verdict judge(const flow_statistics& f) {
   const auto& limits = v.limits.all;
   std::size_t selected = 0;
   v.saturation = v.samples_per_s / limits[0].samples_per_s;
-  const std::size_t walked = walk_upstream(f);
+  const std::size_t walked = limit_upstream_of(f);
   const auto is_walked = [&](const stage_limit& l) {
     return l.stage == walked || (l.kind == stage_kind::unpack && f.stages[walked].kind == stage_kind::read);
   };

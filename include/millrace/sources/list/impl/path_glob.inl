@@ -127,17 +127,17 @@ class folder_walk {
   std::vector<std::string> files_{};
 };
 
-MILLRACE_RARE std::vector<std::string> files_below(const std::string& folder, const folder_rule& rule) {
+MILLRACE_RARE std::vector<std::string> files_below_pattern(const std::string& folder, const listed_folder_rule& rule) {
   folder_walk walk(folder.ends_with('/') ? folder : folder + "/", false);
   std::vector<std::string> files = walk.take_files();
   std::erase_if(files, [&](const std::string& file) {
     return !rule.accepts(std::string_view(file).substr(file.rfind('/') + 1));
   });
-  sort_names(files);
+  sort_texts(files);
   return files;
 }
 
-MILLRACE_RARE std::vector<std::string> deep_matches(const std::string& pattern, const folder_rule& rule) {
+MILLRACE_RARE std::vector<std::string> deep_matches(const std::string& pattern, const listed_folder_rule& rule) {
   const std::string folder(fixed_folder(pattern));
   const std::string_view below = std::string_view(pattern).substr(folder.size());
   struct ::stat status{};
@@ -149,7 +149,7 @@ MILLRACE_RARE std::vector<std::string> deep_matches(const std::string& pattern, 
     const std::string_view path = std::string_view(file).substr(folder.size());
     return !path_matches(below, path) || (by_rule && !rule.accepts(path.substr(path.rfind('/') + 1)));
   });
-  sort_names(files);
+  sort_texts(files);
   return files;
 }
 

@@ -65,7 +65,7 @@ MILLRACE_RARE bool is_folder(const std::string& path) noexcept {
   return ::stat(path.c_str(), &status) == 0 && S_ISDIR(status.st_mode);
 }
 
-MILLRACE_RARE std::vector<std::string> glob_matches(const std::string& pattern, const folder_rule& rule) {
+MILLRACE_RARE std::vector<std::string> glob_matches(const std::string& pattern, const listed_folder_rule& rule) {
   if (has_deep_glob(pattern)) return deep_matches(pattern, rule);
   struct matches : ::glob_t {
     matches() : ::glob_t() {}
@@ -82,20 +82,20 @@ MILLRACE_RARE std::vector<std::string> glob_matches(const std::string& pattern, 
     throw io_error("a folder of the pattern '" + printable(pattern) + "' cannot be read", "Check its permissions");
   std::vector<std::string> paths(results.gl_pathv, results.gl_pathv + results.gl_pathc);
   if (rule.recursive) std::erase_if(paths, is_folder);
-  sort_names(paths);
+  sort_texts(paths);
   return paths;
 }
 
 /// Returns the files that a folder selects.
-MILLRACE_RARE std::vector<std::string> files_of_folder(const std::string& folder, const folder_rule& rule) {
+MILLRACE_RARE std::vector<std::string> shards_of_folder(const std::string& folder, const listed_folder_rule& rule) {
   if (!rule.recursive) return shards_in(folder, rule);
-  std::vector<std::string> paths = files_below(folder, rule);
+  std::vector<std::string> paths = files_below_pattern(folder, rule);
   if (paths.empty())
     throw setup_error("the folder '" + printable(folder) + "' and its subfolders contain no files", rule.hint);
   return paths;
 }
 
-MILLRACE_RARE std::vector<std::string> shards_in(const std::string& folder, const folder_rule& rule) {
+MILLRACE_RARE std::vector<std::string> shards_in(const std::string& folder, const listed_folder_rule& rule) {
   const auto close = [](DIR* opened) { ::closedir(opened); };
   const std::unique_ptr<DIR, decltype(close)> open_folder(::opendir(folder.c_str()), close);
   if (!open_folder)
@@ -111,11 +111,11 @@ MILLRACE_RARE std::vector<std::string> shards_in(const std::string& folder, cons
   if (errno != 0)
     throw io_error("the folder '" + printable(folder) + "' cannot be read: " + reason_of(errno), "Check its storage");
   if (paths.empty()) throw setup_error("the folder '" + printable(folder) + "' has no shards", rule.hint);
-  sort_names(paths);
+  sort_texts(paths);
   return paths;
 }
 
-MILLRACE_RARE std::string unreadable_because(const std::string& path) {
+MILLRACE_RARE std::string unreadable_shard_because(const std::string& path) {
   struct ::stat status{};
   if (::stat(path.c_str(), &status) != 0 || ::access(path.c_str(), R_OK) != 0) return reason_of(errno);
   return S_ISREG(status.st_mode) ? "" : "not a regular file";
@@ -132,7 +132,7 @@ MILLRACE_RARE std::string working_directory_hint(std::string_view path) {
 }
 
 /// Returns an existing file whose name differs from the missing path only in leading zeros, or "".
-MILLRACE_RARE std::string with_other_zeros(const std::string& path) {
+MILLRACE_RARE std::string pattern_with_other_zeros(const std::string& path) {
   constexpr const char* digits = "0123456789";
   const std::size_t end = path.find_last_of(digits) + 1;   // without a digit, npos + 1 is 0
   if (end == 0) return {};
@@ -156,11 +156,11 @@ MILLRACE_RARE std::string glob_of(const std::string& path) {
 }
 
 /// Returns advice about shards that cannot be read.
-MILLRACE_RARE std::string advice_about(const std::vector<std::string>& paths, std::size_t bad) {
+MILLRACE_RARE std::string advice_about_shards(const std::vector<std::string>& paths, std::size_t bad) {
   const auto first = std::find_if(paths.begin(), paths.end(),
-                                  [](const auto& p) { return !unreadable_because(p).empty(); });
+                                  [](const auto& p) { return !unreadable_shard_because(p).empty(); });
   if (first == paths.end()) return "Check the paths";
-  if (const std::string other = with_other_zeros(*first); !other.empty())
+  if (const std::string other = pattern_with_other_zeros(*first); !other.empty())
     return "'" + printable(other) + "' exists. Write the range with its leading zeros, as in {000..146}";
   const std::string path = working_directory_hint(*first);
   if (bad == paths.size()) return path;
@@ -174,14 +174,14 @@ MILLRACE_RARE void check_readable(const std::vector<std::string>& paths, std::si
   std::string named;
   std::size_t bad = 0;
   for (const auto& path : paths) {
-    const std::string reason = unreadable_because(path);
+    const std::string reason = unreadable_shard_because(path);
     if (reason.empty()) continue;
     if (++bad <= max_named) named += (named.empty() ? "'" : ", '") + printable(path) + "' (" + reason + ")";
   }
   if (bad <= at_most) return;
   throw setup_error(std::to_string(bad) + " of " + std::to_string(paths.size()) + " shards cannot be read: " + named +
                         (bad > max_named ? ", ..." : ""),
-                    advice_about(paths, bad));
+                    advice_about_shards(paths, bad));
 }
 
 MILLRACE_RARE std::uint64_t size_of_file(const std::string& path) noexcept {
@@ -207,7 +207,7 @@ MILLRACE_RARE std::vector<std::string> resolve_names(const std::vector<std::stri
 
 MILLRACE_RARE std::vector<std::string> resolve_names(std::string_view pattern, const shard_listing_options& o) {
   if (!o.at.is_local()) return list_stored(pattern, o);
-  const folder_rule& rule = o.rule;
+  const listed_folder_rule& rule = o.rule;
   std::vector<std::string> paths;
   const auto append = [&paths](std::vector<std::string> more) {
     for (auto& path : more) paths.push_back(std::move(path));
@@ -227,7 +227,7 @@ MILLRACE_RARE std::vector<std::string> resolve_names(std::string_view pattern, c
       if (matches.empty() && !rule.ignore_missing)
         throw setup_error("no file matches '" + printable(path) + "'", working_directory_hint(path));
       for (auto& match : matches) {
-        if (is_folder(match)) append(files_of_folder(match, rule));
+        if (is_folder(match)) append(shards_of_folder(match, rule));
         else paths.push_back(std::move(match));
       }
     }
@@ -238,7 +238,7 @@ MILLRACE_RARE std::vector<std::string> resolve_names(std::string_view pattern, c
 }
 
 /// Returns whether a pattern selects this file of a storage. A pattern that ends with a slash is a folder.
-MILLRACE_RARE bool selects(const std::string& pattern, const std::string& file, const folder_rule& rule) {
+MILLRACE_RARE bool selects(const std::string& pattern, const std::string& file, const listed_folder_rule& rule) {
   const std::string_view last = std::string_view(file).substr(file.rfind('/') + 1);
   if (pattern.ends_with('/') && rule.recursive)
     return !last.empty() && rule.accepts(last) && path_matches("**", std::string_view(file).substr(pattern.size()));
@@ -273,7 +273,7 @@ MILLRACE_RARE std::vector<std::string> list_stored(std::string_view pattern, con
       for (std::string& file : o.at->list(name.substr(0, glob))) {
         if (selects(name, file, o.rule)) names.push_back(std::move(file));
       }
-      sort_names(names, before);
+      sort_texts(names, before);
       if (names.size() == before && !o.rule.ignore_missing)
         throw setup_error("no file in the storage matches '" + printable(name) + "'",
                           is_folder ? o.rule.hint : "Check the pattern");

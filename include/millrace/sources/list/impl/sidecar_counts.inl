@@ -12,9 +12,9 @@ namespace millrace { inline namespace MILLRACE_ABI {
 
 namespace detail {
 
-MILLRACE_INLINE std::optional<std::string> small_file(const storage& at, const std::string& path,
-                                                      std::size_t max_bytes) {
-  if (!at.is_local()) return front_of_stored(at, path, max_bytes);
+MILLRACE_INLINE std::optional<std::string> small_sidecar_file(const storage& at, const std::string& path,
+                                                              std::size_t max_bytes) {
+  if (!at.is_local()) return front_of_stored_file(at, path, max_bytes);
   struct ::stat status{};   // a pipe of this name would block the read
   if (posix_files::stat_path(path.c_str(), status) == -1 || !S_ISREG(status.st_mode)) return std::nullopt;
   file_source source(path);
@@ -29,14 +29,15 @@ MILLRACE_INLINE std::optional<std::string> small_file(const storage& at, const s
   }
 }
 
-MILLRACE_INLINE std::optional<std::string> json_file(const storage& at, const std::string& path) {
+MILLRACE_INLINE std::optional<std::string> sidecar_json_file(const storage& at, const std::string& path) {
   constexpr std::uint64_t max_bytes = 64 << 20;
-  if (const std::uint64_t size_bytes = find_stamp(at, path).value_or(file_stamp()).size_bytes; size_bytes > max_bytes)
+  if (const std::uint64_t size_bytes = find_file_stamp(at, path).value_or(file_stamp()).size_bytes;
+      size_bytes > max_bytes)
     throw data_error("the JSON file is too large: got " + std::to_string(size_bytes) + " bytes, expected at most " +
                          std::to_string(max_bytes),
                      "Remove the file, or write the index again",
                      {.stage = "index", .shard = path, .key = {}, .offset_bytes = 0});
-  return small_file(at, path);
+  return small_sidecar_file(at, path);
 }
 
 MILLRACE_INLINE std::uint64_t count_of_dali_index(std::string_view text, const std::string& path) {
@@ -62,7 +63,7 @@ MILLRACE_INLINE const std::optional<std::uint64_t>* counts_by_name::find(std::st
   return entry == counts_.end() ? nullptr : &entry->second;
 }
 
-MILLRACE_INLINE counts_by_name counts_of_sizes(std::string_view text, const std::string& path) {
+MILLRACE_INLINE counts_by_name shard_counts_of_sizes(std::string_view text, const std::string& path) {
   counts_by_name counts;
   json_objects(text, path).for_each([&](const std::vector<json_objects::member>& members) {
     for (const auto& m : members)
@@ -91,7 +92,7 @@ MILLRACE_INLINE std::vector<std::optional<std::uint64_t>> sidecar_counts(std::sp
                                                                          const sidecar_counts_options& options) {
   detail::counts_by_name wids;
   if (!options.wids_file.empty()) {
-    const auto text = detail::json_file(options.storage, options.wids_file);
+    const auto text = detail::sidecar_json_file(options.storage, options.wids_file);
     if (!text)
       throw io_error("the file does not exist", "Check its name", {.stage = "index", .shard = options.wids_file});
     wids = detail::counts_of_wids(*text, options.wids_file);
@@ -102,12 +103,13 @@ MILLRACE_INLINE std::vector<std::optional<std::uint64_t>> sidecar_counts(std::sp
     const std::string_view name = detail::name_in_folder(shard);
     const std::string folder = shard.substr(0, shard.size() - name.size());
     if (!sizes.contains(folder)) {
-      const auto text = detail::json_file(options.storage, folder + "sizes.json");
-      sizes.emplace(folder, text ? detail::counts_of_sizes(*text, folder + "sizes.json") : detail::counts_by_name());
+      const auto text = detail::sidecar_json_file(options.storage, folder + "sizes.json");
+      sizes.emplace(folder,
+                    text ? detail::shard_counts_of_sizes(*text, folder + "sizes.json") : detail::counts_by_name());
     }
     detail::counts_by_name candidates;
     const std::string dali_path = folder + std::string(name.substr(0, name.find('.'))) + ".idx";
-    if (const auto text = detail::small_file(options.storage, dali_path, 4096))
+    if (const auto text = detail::small_sidecar_file(options.storage, dali_path, 4096))
       candidates.add(name, detail::count_of_dali_index(*text, dali_path));
     bool is_ambiguous = false;
     for (const auto* source : {&wids, &sizes.find(folder)->second})

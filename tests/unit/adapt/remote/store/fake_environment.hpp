@@ -52,7 +52,7 @@ struct fake_world {
     for (;;) {
       try {
         return access.address("GET", name, "");
-      } catch (const millrace::detail::keys_pending& e) {
+      } catch (const millrace::detail::credentials_pending& e) {
         now += static_cast<std::int64_t>(e.pause_seconds);
       }
     }

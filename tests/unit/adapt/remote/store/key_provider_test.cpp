@@ -9,7 +9,7 @@
 
 namespace mr = millrace;
 using mr::detail::provided_keys;
-using mr::detail::key_provider;
+using mr::detail::credential_provider;
 using mr::detail::remedy;
 
 namespace {
@@ -22,8 +22,8 @@ struct many_keys {
 
   std::vector<std::string> lines;
 
-  key_provider provider() {
-    return key_provider(
+  credential_provider provider() {
+    return credential_provider(
         [this] {
           ++requests;
           if (fails) throw mr::io_error("nobody answers", "Try again");
@@ -41,7 +41,7 @@ struct many_keys {
 
 TEST_CASE("keys are requested once, and again five minutes before they expire") {
   many_keys all;
-  key_provider keys = all.provider();
+  credential_provider keys = all.provider();
   CHECK(all.requests == 0);
   CHECK(keys.get().keys.access_key_id == "1");
   all.now += 3'299;
@@ -54,7 +54,7 @@ TEST_CASE("keys are requested once, and again five minutes before they expire") 
 TEST_CASE("keys that never expire are kept") {
   many_keys all;
   all.life = mr::detail::signing_keys::never - all.now;
-  key_provider keys = all.provider();
+  credential_provider keys = all.provider();
   keys.get();
   all.now += 1'000'000'000;
   CHECK(keys.get().keys.access_key_id == "1");
@@ -62,7 +62,7 @@ TEST_CASE("keys that never expire are kept") {
 
 TEST_CASE("a failed renewal is retried each minute, until the keys have expired") {
   many_keys all;
-  key_provider keys = all.provider();
+  credential_provider keys = all.provider();
   keys.get();
   all.fails = true;
   all.now += 3'301;
@@ -72,7 +72,7 @@ TEST_CASE("a failed renewal is retried each minute, until the keys have expired"
   CHECK(keys.get().keys.access_key_id == "1");
   CHECK(all.requests == 3);
   all.now += 239;
-  CHECK_THROWS_AS(keys.get(), mr::detail::keys_pending);
+  CHECK_THROWS_AS(keys.get(), mr::detail::credentials_pending);
   all.fails = false;
   all.now += 1;
   CHECK(keys.get().keys.access_key_id == "2");
@@ -81,12 +81,12 @@ TEST_CASE("a failed renewal is retried each minute, until the keys have expired"
 TEST_CASE("a failed first request is repeated after 1, 2 and 4 s, and its error reports that") {
   many_keys all;
   all.fails = true;
-  key_provider keys = all.provider();
+  credential_provider keys = all.provider();
   const std::int64_t begin = all.now;
   std::vector<std::int64_t> request_times;
-  for (; all.now < begin + key_provider::unproven_seconds; ++all.now) {
+  for (; all.now < begin + credential_provider::unproven_seconds; ++all.now) {
     const int before = all.requests;
-    for (int i = 0; i < 10; ++i) CHECK_THROWS_AS(keys.get(), mr::detail::keys_pending);
+    for (int i = 0; i < 10; ++i) CHECK_THROWS_AS(keys.get(), mr::detail::credentials_pending);
     if (all.requests != before) request_times.push_back(all.now - begin);
   }
   CHECK(request_times == std::vector<std::int64_t>{0, 1, 3});
@@ -101,10 +101,10 @@ TEST_CASE("a failed first request is repeated after 1, 2 and 4 s, and its error 
 TEST_CASE("keys that appear a little later are used") {
   many_keys all;
   all.fails = true;
-  key_provider keys = all.provider();
-  CHECK_THROWS_AS(keys.get(), mr::detail::keys_pending);
+  credential_provider keys = all.provider();
+  CHECK_THROWS_AS(keys.get(), mr::detail::credentials_pending);
   all.fails = false;
-  CHECK_THROWS_AS(keys.get(), mr::detail::keys_pending);   // not too early
+  CHECK_THROWS_AS(keys.get(), mr::detail::credentials_pending);   // not too early
   all.now += 1;
   CHECK(keys.get().keys.access_key_id == "1");
 }
@@ -112,9 +112,9 @@ TEST_CASE("keys that appear a little later are used") {
 TEST_CASE("without any source of keys the error is immediate, but not after valid keys") {
   bool none = true;
   std::int64_t now = 1'000;
-  key_provider keys(
+  credential_provider keys(
       [&] {
-        if (none) throw mr::detail::no_keys_error("keys are missing", "Set them");
+        if (none) throw mr::detail::no_credentials_error("keys are missing", "Set them");
         return provided_keys{.keys = {.access_key_id = "1", .expires_seconds = now + 3'600}, .origin = "test"};
       },
       {.now_seconds = [&] { return now; }});
@@ -123,15 +123,15 @@ TEST_CASE("without any source of keys the error is immediate, but not after vali
   keys.accepted(keys.get().keys);
   none = true;
   now += 3'600;
-  CHECK_THROWS_AS(keys.get(), mr::detail::keys_pending);
+  CHECK_THROWS_AS(keys.get(), mr::detail::credentials_pending);
 }
 
 TEST_CASE("expired keys lead to the error of a failed request") {
   std::int64_t now = 1'000, expires = 900;
-  key_provider keys(
+  credential_provider keys(
       [&] { return provided_keys{.keys = {.access_key_id = "1", .expires_seconds = expires}, .origin = "test"}; },
       {.now_seconds = [&] { return now; }});
-  CHECK_THROWS_AS(keys.get(), mr::detail::keys_pending);
+  CHECK_THROWS_AS(keys.get(), mr::detail::credentials_pending);
   expires = 5'000;
   now += 1;
   CHECK(keys.get().keys.access_key_id == "1");
@@ -140,7 +140,7 @@ TEST_CASE("expired keys lead to the error of a failed request") {
 TEST_CASE("keys with a lifetime below the margin are not requested for every transfer") {
   many_keys all;
   all.life = 120;
-  key_provider keys = all.provider();
+  credential_provider keys = all.provider();
   for (int i = 0; i < 10; ++i) keys.get();
   CHECK(all.requests == 1);
   all.now += 61;
@@ -149,7 +149,7 @@ TEST_CASE("keys with a lifetime below the margin are not requested for every tra
 
 TEST_CASE("refused keys are replaced by others, whichever request was refused first") {
   many_keys all;
-  key_provider keys = all.provider();
+  credential_provider keys = all.provider();
   const auto first = keys.get().keys;
   CHECK(keys.refused(first).what == remedy::kind::at_once);
   CHECK(keys.get().keys.access_key_id == "2");
@@ -161,7 +161,7 @@ TEST_CASE("refused keys are replaced by others, whichever request was refused fi
 TEST_CASE("keys that were accepted once are requested again as long as transfers are retried") {
   many_keys all;
   all.same = true;
-  key_provider keys = all.provider();
+  credential_provider keys = all.provider();
   const auto first = keys.get().keys;
   keys.accepted(first);
   const std::int64_t begin = all.now;
@@ -195,7 +195,7 @@ TEST_CASE("keys that were accepted once are requested again as long as transfers
 TEST_CASE("keys that appear late or were half-written are used") {
   many_keys all;
   all.same = true;
-  key_provider keys = all.provider();
+  credential_provider keys = all.provider();
   const auto first = keys.get().keys;
   keys.accepted(first);
   all.fails = true;
@@ -218,25 +218,25 @@ TEST_CASE("keys that appear late or were half-written are used") {
 TEST_CASE("keys that were never accepted are abandoned soon, those of the environment at once") {
   many_keys all;
   all.same = true;
-  key_provider keys = all.provider();
+  credential_provider keys = all.provider();
   const auto first = keys.get().keys;
   CHECK(keys.refused(first).what == remedy::kind::later);
   all.now += 6;
   CHECK(keys.refused(first).what == remedy::kind::later);
   all.now += 1;
   CHECK(keys.refused(first).what == remedy::kind::none);
-  key_provider fixed(
+  credential_provider fixed(
       [] { return provided_keys{.keys = {.access_key_id = "1"}, .origin = "environment", .is_fixed = true}; },
       {.now_seconds = [&] { return all.now; }});
   CHECK(fixed.refused(fixed.get().keys).what == remedy::kind::none);
-  key_provider impatient([] { return provided_keys{.keys = {.access_key_id = "1"}, .origin = "test"}; },
+  credential_provider impatient([] { return provided_keys{.keys = {.access_key_id = "1"}, .origin = "test"}; },
                          {.now_seconds = [&] { return all.now; }, .search_options = {.retry_seconds = 0}});
   CHECK(impatient.refused(impatient.get().keys).what == remedy::kind::none);
 }
 
 TEST_CASE("one thread requests keys while the others wait") {
   std::atomic<int> requests = 0;
-  key_provider keys(
+  credential_provider keys(
       [&] {
         ++requests;
         return provided_keys{.keys = {.access_key_id = "1"}, .origin = "test"};

@@ -111,7 +111,7 @@ TEST_CASE("signatures are those of the S3 API Reference") {
         "Signature=f0e8bdb87c964420e857bd35b5d6ed310bd44f0170aba48dd91039c6036bdb41");
   CHECK(sign_s3("PUT", "/test%24file.text",
               {{"Date", "Fri, 24 May 2013 00:00:00 GMT"}, {"x-amz-storage-class", "REDUCED_REDUNDANCY"}},
-              mr::detail::hex_text(mr::detail::sha256("Welcome to Amazon S3."))) ==
+              mr::detail::signature_hex(mr::detail::sha256("Welcome to Amazon S3."))) ==
         "SignedHeaders=date;host;x-amz-content-sha256;x-amz-date;x-amz-storage-class, "
         "Signature=98ad721746da40c64f1a55b78f14c238d841ea1380cd77a1b5971af0ece108bd");
   CHECK(sign_s3("GET", "/?lifecycle") ==
@@ -143,11 +143,11 @@ TEST_CASE("the host is signed as it is sent: without the scheme's own port") {
 }
 
 TEST_CASE("SHA-256 and HMAC are those of FIPS 180-4 and RFC 4231") {
-  CHECK(mr::detail::hex_text(mr::detail::sha256("abc")) ==
+  CHECK(mr::detail::signature_hex(mr::detail::sha256("abc")) ==
         "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
-  CHECK(mr::detail::hex_text(mr::detail::hmac_sha256("Jefe", "what do ya want for nothing?")) ==
+  CHECK(mr::detail::signature_hex(mr::detail::hmac_sha256("Jefe", "what do ya want for nothing?")) ==
         "5bdcc146bf60754e6a042426089575c75a003f089d2739839dec58b964ec3843");
-  CHECK(mr::detail::hex_text(mr::detail::hmac_sha256({}, {})) ==
+  CHECK(mr::detail::signature_hex(mr::detail::hmac_sha256({}, {})) ==
         "b613679a0814d9ec772f95d778c35fc5ff1697c493715653c6c712144292c5ad");
 }
 

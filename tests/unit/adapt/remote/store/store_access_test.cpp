@@ -219,7 +219,7 @@ TEST_CASE("a profile that is half-written at the start is read again") {
     std::string& file = world.files["/fake/.aws/credentials"];
     file = complete.substr(0, bytes);
     s3_access access({}, world.env());
-    CHECK_THROWS_AS(access.address("GET", name, ""), mr::detail::keys_pending);
+    CHECK_THROWS_AS(access.address("GET", name, ""), mr::detail::credentials_pending);
     file = "[default]\nregion = eu-west-7\n" + complete.substr(10);
     world.now += 1;
     const auto sent = access.address("GET", name, "");
@@ -367,7 +367,7 @@ TEST_CASE("Google tokens that expire during a run, and half-written key files, a
   using kind = mr::detail::remedy::kind;
   CHECK(access.handle_refusal(name, first, {.status = 401}).what == kind::later);
   world.now += 70;   // longer than a user's token counts as valid
-  CHECK_THROWS_AS(access.address("GET", name, ""), mr::detail::keys_pending);
+  CHECK_THROWS_AS(access.address("GET", name, ""), mr::detail::credentials_pending);
   token = "two";
   world.now += 16;
   CHECK(authorization(access) == "Bearer two");
@@ -381,7 +381,7 @@ TEST_CASE("Google tokens that expire during a run, and half-written key files, a
     CAPTURE(bytes);
     world.files["/keys.json"] = complete.substr(0, bytes);
     gs_access by_file({}, world.env());
-    CHECK_THROWS_AS(by_file.address("GET", name, ""), mr::detail::keys_pending);
+    CHECK_THROWS_AS(by_file.address("GET", name, ""), mr::detail::credentials_pending);
     world.files["/keys.json"] = complete;
     world.now += 1;
     CHECK(authorization(by_file) == "Bearer three");

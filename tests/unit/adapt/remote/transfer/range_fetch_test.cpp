@@ -18,7 +18,7 @@
 
 namespace mr = millrace;
 using mr::detail::range_fetch;
-using mr::detail::answer_kind;
+using mr::detail::http_answer_kind;
 using mr::detail::byte_interval;
 using mr::detail::parse_content_range;
 using mr::detail::fetch_window;
@@ -161,7 +161,7 @@ namespace {
 
 mr::detail::judged_answer judged(const byte_interval& request, const mr::file_identity* expected, int status,
                                  const mr::detail::header_list& headers) {
-  return mr::detail::judge(request, expected, {status, headers});
+  return mr::detail::judge_answer(request, expected, {status, headers});
 }
 
 }  // namespace
@@ -184,17 +184,17 @@ TEST_CASE("Content-Range contains the range of the bytes and their total number"
 TEST_CASE("an answer is accepted if it has the requested bytes of the expected version") {
   const mr::file_identity expected{1000, "\"a\""};
   const auto part = judged({100, 200}, &expected, 206, {{"Content-Range", "bytes 100-199/1000"}, {"ETag", "\"a\""}});
-  CHECK(part.what == answer_kind::bytes);
+  CHECK(part.what == http_answer_kind::bytes);
   CHECK(part.first_byte == 100);
   CHECK(part.end_byte == 200);
   const auto less = judged({100, 200}, &expected, 206, {{"content-range", "bytes 100-149/1000"}, {"etag", "W/\"a\""}});
-  CHECK(less.what == answer_kind::bytes);
+  CHECK(less.what == http_answer_kind::bytes);
   CHECK(less.end_byte == 150);
   const auto complete = judged({100, 200}, &expected, 200, {{"Content-Range", "bytes 100-199/1000"}});
-  CHECK(complete.what == answer_kind::bytes);
+  CHECK(complete.what == http_answer_kind::bytes);
   CHECK(complete.first_byte == 100);
   const auto all = judged({100, 200}, &expected, 200, {{"Content-Length", "1000"}, {"ETag", "\"a\""}});
-  CHECK(all.what == answer_kind::bytes);
+  CHECK(all.what == http_answer_kind::bytes);
   CHECK(all.first_byte == 0);
   CHECK(all.end_byte == 1000);
 }
@@ -209,11 +209,11 @@ TEST_CASE("the first answer contains size and version") {
   for (const auto& empty : {judged({0, 64}, nullptr, 416, {{"Content-Range", "bytes */0"}}),
                             judged({0, 64}, nullptr, 416, {}),
                             judged({0, 64}, nullptr, 200, {{"Content-Length", "0"}})}) {
-    CHECK(empty.what == answer_kind::nothing);
+    CHECK(empty.what == http_answer_kind::nothing);
     CHECK(empty.identity->size_bytes == 0);
   }
-  CHECK(judged({0, 64}, nullptr, 206, {{"Content-Range", "bytes 0-63/*"}}).what == answer_kind::wrong);
-  CHECK(judged({0, 64}, nullptr, 200, {}).what == answer_kind::wrong);
+  CHECK(judged({0, 64}, nullptr, 206, {{"Content-Range", "bytes 0-63/*"}}).what == http_answer_kind::wrong);
+  CHECK(judged({0, 64}, nullptr, 200, {}).what == http_answer_kind::wrong);
 }
 
 TEST_CASE("other bytes, other versions and compressed bytes are never accepted") {
@@ -221,7 +221,7 @@ TEST_CASE("other bytes, other versions and compressed bytes are never accepted")
   const auto kind = [&](int status, const mr::detail::header_list& headers, const mr::file_identity* identity) {
     return judged({100, 200}, identity, status, headers).what;
   };
-  using enum answer_kind;
+  using enum http_answer_kind;
   CHECK(kind(206, {{"Content-Range", "bytes 101-200/1000"}}, &expected) == wrong);
   CHECK(kind(206, {{"Content-Range", "bytes 100-200/1000"}}, &expected) == wrong);
   CHECK(kind(206, {}, &expected) == wrong);

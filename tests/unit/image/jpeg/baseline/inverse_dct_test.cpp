@@ -15,7 +15,7 @@ namespace detail = millrace::detail;
 
 namespace {
 
-using inverse_dct = bool (*)(std::int16_t*, const detail::dequantiser&, detail::sample_target) noexcept;
+using inverse_dct = bool (*)(std::int16_t*, const detail::dequantiser&, detail::dct_target) noexcept;
 
 struct random_pair {
   alignas(32) std::array<std::int16_t, detail::pair_coefficients> coefficients{};
@@ -36,7 +36,7 @@ struct random_pair {
 };
 
 /// Runs `f` on a copy; a tame one has to leave zeros.
-bool run(inverse_dct f, const random_pair& input, detail::sample_target to) {
+bool run(inverse_dct f, const random_pair& input, detail::dct_target to) {
   random_pair p = input;
   const bool tame = f(p.coefficients.data(), p.q, to);
   if (tame) CHECK(std::all_of(p.coefficients.begin(), p.coefficients.begin() + 128, [](int c) { return c == 0; }));

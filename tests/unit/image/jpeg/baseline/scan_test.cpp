@@ -87,7 +87,7 @@ TEST_CASE("each kind of file that is left to libjpeg has its reason") {
 
 TEST_CASE("stuffed zeros are removed as by going byte by byte") {
   mr::rng d({.seed = 41});
-  detail::byte_memory memory;
+  detail::unstuffed_memory memory;
   for (int i = 0; i < 500; ++i) {
     std::vector<std::uint8_t> file(d.below(i < 400 ? 90 : 30'000)), expected;
     for (auto& byte : file) byte = d.chance(0.15) ? 0xff : d.chance(0.15) ? 0 : static_cast<std::uint8_t>(d.below(256));

@@ -154,15 +154,15 @@ TEST_CASE("sets equal their words") {
       if ((bits >> (members.size() - 1 - m) & 1) != 0) selected |= set_of(members[m]);
     for (unsigned n = 0; n < members.size(); ++n) {
       const coefficient_set place = set_of(members[members.size() - 1 - n]);
-      CHECK(portable_sets::nth_last(set, n) == place);
+      CHECK(portable_coefficient_sets::nth_last(set, n) == place);
 #if defined __x86_64__ || defined __aarch64__
-      if (band_loops::has_fast_code()) CHECK(deposit_sets::nth_last(set, n) == place);
+      if (band_loops::has_fast_code()) CHECK(deposit_coefficient_sets::nth_last(set, n) == place);
 #endif
     }
-    CHECK(portable_sets::spread(bits, set) == selected);
+    CHECK(portable_coefficient_sets::spread(bits, set) == selected);
 #if defined __x86_64__ || defined __aarch64__
     if (band_loops::has_fast_code()) {
-      CHECK(deposit_sets::spread(bits, set) == selected);
+      CHECK(deposit_coefficient_sets::spread(bits, set) == selected);
     }
 #endif
     const auto first = static_cast<unsigned>(d.between(1, 63));

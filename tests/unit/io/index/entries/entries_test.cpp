@@ -313,7 +313,7 @@ TEST_CASE("entries of a storage arrive in chunks, within a limit that is reporte
   CHECK(expected > 150);
   mr::detail::shard_data far(names, {.files = {.storage = mr::storage(files)}});
   const std::size_t reserved = far.expect({.window = 0, .lanes = 48, .max_held_bytes = std::size_t{256} << 20});
-  CHECK(reserved == 48 * 2 * mr::detail::entry_cache::chunk_bytes);
+  CHECK(reserved == 48 * 2 * mr::detail::entry_file_cache::chunk_bytes);
   CHECK(read_all(far) == expected);
   const std::uint64_t reads = files->reads;
   CHECK(read_all(far) == expected);
@@ -333,7 +333,7 @@ TEST_CASE("entries of a storage arrive in chunks, within a limit that is reporte
 }
 
 TEST_CASE("chunks of entries are evicted at the limit, the least recently used first") {
-  mr::detail::entry_cache cache({.limit_bytes = 300});
+  mr::detail::entry_file_cache cache({.limit_bytes = 300});
   const auto chunk = [](std::size_t bytes) { return std::make_shared<const std::vector<std::byte>>(bytes); };
   cache.add({0, 0}, chunk(100));
   cache.add({0, 1}, chunk(100));

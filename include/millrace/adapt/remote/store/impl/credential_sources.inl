@@ -51,7 +51,7 @@ MILLRACE_INLINE std::optional<provided_keys> credential_sources::from_web_identi
   if (file.empty() || role.empty()) return std::nullopt;
   return sts().assume_by_token(
       {.role = role, .session = env_.variable("AWS_ROLE_SESSION_NAME"), .origin = "the web identity"},
-      trimmed(file_of_token(file)));
+      trimmed_http(file_of_token(file)));
 }
 
 MILLRACE_INLINE std::optional<provided_keys> credential_sources::from_container() const {
@@ -66,7 +66,7 @@ MILLRACE_INLINE std::optional<provided_keys> credential_sources::from_container(
   small_request request{.url = url, .seconds = 5};
   std::string token = env_.variable("AWS_CONTAINER_AUTHORIZATION_TOKEN");
   if (const std::string file = env_.variable("AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE"); !file.empty())
-    token = trimmed(file_of_token(file));
+    token = trimmed_http(file_of_token(file));
   if (token.find_first_of("\r\n") != std::string::npos)
     throw setup_error("the container's authorization token is wrong: it has several lines", "Write it as one line",
                       {.stage = "remote"});
@@ -92,13 +92,13 @@ MILLRACE_INLINE std::optional<provided_keys> credential_sources::from_instance()
     return std::nullopt;   // this machine is not an instance
   }
   if (answer.status != 200) return std::nullopt;
-  const std::string token(trimmed(answer.body));
+  const std::string token(trimmed_http(answer.body));
   if (token.empty() || token.find_first_of("\r\n") != std::string::npos) return std::nullopt;
   small_request next{.url = roles, .headers = {{"X-aws-ec2-metadata-token", token}}, .seconds = 5};
   answer = env_.fetch(next);
   if (answer.status == 404) return std::nullopt;   // the instance has no role
   if (answer.status != 200) fail_status("the instance's metadata", answer.status);
-  next.url += uri_encoded(trimmed(answer.body.substr(0, answer.body.find('\n'))), slash::encoded);
+  next.url += uri_encoded(trimmed_http(answer.body.substr(0, answer.body.find('\n'))), slash::encoded);
   return from_json(answer_of(next, "the instance's metadata"), "the instance's metadata");
 }
 
@@ -139,7 +139,7 @@ MILLRACE_INLINE void credential_sources::load_profiles() {
     path = env_.variable(variable);
     if (path.empty()) path = env_.variable("HOME") + usual;
     const auto text = env_.read_file(path);
-    if (text && trimmed(*text).empty()) empty_file_ = path;
+    if (text && trimmed_http(*text).empty()) empty_file_ = path;
     return profile_file::parse(text ? *text : std::string(), path);
   };
   credentials_ = load("AWS_SHARED_CREDENTIALS_FILE", "/.aws/credentials", credentials_path_);
@@ -154,7 +154,7 @@ MILLRACE_INLINE std::string credential_sources::value_in(const std::string& prof
 
 MILLRACE_INLINE std::string credential_sources::file_of_token(const std::string& path) const {
   auto text = env_.read_file(path);
-  if (!text || trimmed(*text).empty())
+  if (!text || trimmed_http(*text).empty())
     throw io_error("the token file " + printable(path) + " cannot be read, or it is empty",
                    "Check that the file exists and that this process may read it", {.stage = "remote"});
   return *text;
@@ -213,7 +213,7 @@ MILLRACE_INLINE std::optional<provided_keys> credential_sources::from_profile(co
   if (auto keys = static_keys(profile, origin)) return keys;
   if (const std::string file = value("web_identity_token_file"); !file.empty() && !role.empty())
     return sts().assume_by_token({.role = role, .session = value("role_session_name"), .origin = origin},
-                                 trimmed(file_of_token(file)));
+                                 trimmed_http(file_of_token(file)));
   for (const char* other : {"sso_session", "sso_start_url", "credential_process", "login_session"})
     if (!value(other).empty()) unsupported_source_ = other;
   if ((is_named_ || depth > 0) && !unsupported_source_.empty())
@@ -259,7 +259,7 @@ MILLRACE_INLINE profile_file profile_file::parse(std::string_view text, std::str
   std::string above;   // the name to which indented lines belong
   for (std::size_t number = 1; !text.empty(); ++number) {
     const std::size_t end = std::min(text.find('\n'), text.size());
-    const std::string_view line = text.substr(0, end), content = trimmed(line);
+    const std::string_view line = text.substr(0, end), content = trimmed_http(line);
     text.remove_prefix(std::min(end + 1, text.size()));
     if (content.empty() || content[0] == '#' || content[0] == ';') continue;
     if (content[0] == '[') {
@@ -276,8 +276,8 @@ MILLRACE_INLINE profile_file profile_file::parse(std::string_view text, std::str
       if (!indented || above.empty()) fail(path, number);
       continue;   // a continuation line, which no value that Millrace reads has
     }
-    const std::string name = ascii_lower(trimmed(content.substr(0, equals)));
-    const std::string_view value = without_comment(trimmed(content.substr(equals + 1)));
+    const std::string name = http_lower(trimmed_http(content.substr(0, equals)));
+    const std::string_view value = without_comment(trimmed_http(content.substr(equals + 1)));
     if (indented && !above.empty()) {
       (*section)[above + '.' + name] = value;
     } else {
@@ -303,7 +303,7 @@ MILLRACE_INLINE void profile_file::fail(std::string_view path, std::size_t line)
 
 MILLRACE_INLINE std::string profile_file::section_name(std::string_view text) {
   std::string name;
-  for (const char c : trimmed(text)) {
+  for (const char c : trimmed_http(text)) {
     const bool blank = c == ' ' || c == '\t';
     if (c != '"' && c != '\'' && !(blank && name.ends_with(' '))) name += blank ? ' ' : c;
   }
@@ -313,7 +313,7 @@ MILLRACE_INLINE std::string profile_file::section_name(std::string_view text) {
 MILLRACE_INLINE std::string_view profile_file::without_comment(std::string_view value) noexcept {
   for (std::size_t i = 1; i < value.size(); ++i)
     if ((value[i] == '#' || value[i] == ';') && (value[i - 1] == ' ' || value[i - 1] == '\t'))
-      return trimmed(value.substr(0, i - 1));
+      return trimmed_http(value.substr(0, i - 1));
   return value;
 }
 

@@ -52,7 +52,7 @@ struct curl_exchange {
       // Drops the headers of a proxy or of an interim response.
       if (line.starts_with("HTTP/")) t.answer.headers.clear();
       else if (colon != std::string_view::npos && t.answer.headers.size() < 1'000)
-        t.answer.headers.emplace_back(trimmed(line.substr(0, colon)), trimmed(line.substr(colon + 1)));
+        t.answer.headers.emplace_back(trimmed_http(line.substr(0, colon)), trimmed_http(line.substr(colon + 1)));
     } catch (...) {
       return 0;
     }

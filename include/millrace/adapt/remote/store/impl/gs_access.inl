@@ -202,7 +202,7 @@ MILLRACE_INLINE provided_keys gs_access::as_fixed(provided_keys provided) {
 MILLRACE_INLINE provided_keys gs_access::find_keys() const {
   // A token of the user is requested each minute, because only the user knows when it expires.
   if (options_.bearer_token)
-    return of_token(options_.bearer_token(), env_.now_seconds() + key_provider::pause_seconds,
+    return of_token(options_.bearer_token(), env_.now_seconds() + credential_provider::pause_seconds,
                     "gs_options::bearer_token");
   if (options_.hmac_key) return keys_of_user(options_.hmac_key(), "gs_options::hmac_key");
   if (std::string token = env_.variable("GOOGLE_OAUTH_ACCESS_TOKEN"); !token.empty())
@@ -213,7 +213,7 @@ MILLRACE_INLINE provided_keys gs_access::find_keys() const {
     return {.keys = std::move(keys), .origin = "the environment", .is_fixed = true};
   if (auto provided = google_key_file(env_).token()) return *provided;
   if (auto provided = from_instance()) return *provided;
-  throw no_keys_error(
+  throw no_credentials_error(
       "keys for gs:// names are missing: found none in the environment (GOOGLE_OAUTH_ACCESS_TOKEN, or "
       "GS_ACCESS_KEY_ID and GS_SECRET_ACCESS_KEY), in a gcloud key file, or from the instance",
       "Set GOOGLE_OAUTH_ACCESS_TOKEN=$(gcloud auth print-access-token), or gs_options::anonymous for a public bucket",

@@ -11,7 +11,7 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-MILLRACE_INLINE provided_keys key_provider::get() {
+MILLRACE_INLINE provided_keys credential_provider::get() {
   const std::lock_guard lock(mutex_);
   const std::int64_t now = settings_.now_seconds();
   const bool is_good = current_ && now < current_->keys.expires_seconds;
@@ -34,7 +34,7 @@ MILLRACE_INLINE provided_keys key_provider::get() {
   if (!outage_) {
     try {
       return take(find_(), now);
-    } catch (const no_keys_error&) {
+    } catch (const no_credentials_error&) {
       if (!accepted_) throw;
       begin_outage(now);
       record_failure(now);
@@ -49,14 +49,14 @@ MILLRACE_INLINE provided_keys key_provider::get() {
   fail_or_wait(now);
 }
 
-MILLRACE_INLINE void key_provider::accepted(const signing_keys& keys) {
+MILLRACE_INLINE void credential_provider::accepted(const signing_keys& keys) {
   const std::lock_guard lock(mutex_);
   if (!has_same(keys)) return;
   accepted_ = true;
   outage_.reset();
 }
 
-MILLRACE_INLINE remedy key_provider::refused(const signing_keys& keys) {
+MILLRACE_INLINE remedy credential_provider::refused(const signing_keys& keys) {
   const std::lock_guard lock(mutex_);
   if (current_ && !has_same(keys)) return {.what = remedy::kind::at_once};
   const std::int64_t now = settings_.now_seconds();
@@ -69,7 +69,7 @@ MILLRACE_INLINE remedy key_provider::refused(const signing_keys& keys) {
   return {.what = remedy::kind::later, .pause_seconds = pause(now)};
 }
 
-MILLRACE_INLINE void key_provider::search_failed() {
+MILLRACE_INLINE void credential_provider::search_failed() {
   const std::lock_guard lock(mutex_);
   const std::int64_t now = settings_.now_seconds();
   if (outage_ && is_old(*outage_, now)) outage_.reset();
@@ -78,12 +78,12 @@ MILLRACE_INLINE void key_provider::search_failed() {
   fail_or_wait(now);
 }
 
-MILLRACE_INLINE bool key_provider::has_same(signing_keys keys) const {
+MILLRACE_INLINE bool credential_provider::has_same(signing_keys keys) const {
   if (current_) keys.expires_seconds = current_->keys.expires_seconds;
   return current_ && current_->keys == keys;
 }
 
-MILLRACE_INLINE provided_keys key_provider::take(provided_keys provided, std::int64_t now) {
+MILLRACE_INLINE provided_keys credential_provider::take(provided_keys provided, std::int64_t now) {
   if (provided.keys.expires_seconds <= now)
     throw io_error(
         provided.origin + " has keys that expired " + std::to_string(now - provided.keys.expires_seconds) + " s ago",
@@ -93,14 +93,14 @@ MILLRACE_INLINE provided_keys key_provider::take(provided_keys provided, std::in
   return *current_;
 }
 
-MILLRACE_INLINE void key_provider::count_search(std::int64_t now) noexcept {
+MILLRACE_INLINE void credential_provider::count_search(std::int64_t now) noexcept {
   outage_->last_seconds = now;
   const std::int64_t doubled = std::int64_t{1} << std::min(outage_->searches, 10);
   outage_->next_search = now + std::min(std::int64_t{longest_pause_seconds}, doubled);
   ++outage_->searches;
 }
 
-MILLRACE_INLINE void key_provider::search(std::int64_t now) {
+MILLRACE_INLINE void credential_provider::search(std::int64_t now) {
   try {
     take(find_(), now);
     outage_->failure = nullptr;
@@ -110,18 +110,18 @@ MILLRACE_INLINE void key_provider::search(std::int64_t now) {
   }
 }
 
-MILLRACE_INLINE void key_provider::record_failure(std::int64_t now) {
+MILLRACE_INLINE void credential_provider::record_failure(std::int64_t now) {
   outage_->failure = std::current_exception();
   count_search(now);
 }
 
-MILLRACE_INLINE double key_provider::allowed_seconds() const noexcept {
+MILLRACE_INLINE double credential_provider::allowed_seconds() const noexcept {
   const double retry_seconds = settings_.search_options.retry_seconds;
   if (accepted_) return retry_seconds;
   return current_ && current_->is_fixed ? 0 : std::min<double>(unproven_seconds, retry_seconds);
 }
 
-MILLRACE_INLINE double key_provider::pause(std::int64_t now) {
+MILLRACE_INLINE double credential_provider::pause(std::int64_t now) {
   const double left = allowed_seconds() - static_cast<double>(now - outage_->since_seconds);
   if (now >= next_report_) {
     next_report_ = now + pause_seconds;
@@ -142,8 +142,8 @@ MILLRACE_INLINE double key_provider::pause(std::int64_t now) {
   return std::max(1.0, std::min(left, static_cast<double>(outage_->next_search - now)));
 }
 
-MILLRACE_INLINE void key_provider::fail_or_wait(std::int64_t now) {
-  if (!is_over(now)) throw keys_pending(pause(now));
+MILLRACE_INLINE void credential_provider::fail_or_wait(std::int64_t now) {
+  if (!is_over(now)) throw credentials_pending(pause(now));
   const std::string more = count_text(now);
   const auto again = [&](auto copy) {
     copy.add(more);
@@ -151,7 +151,7 @@ MILLRACE_INLINE void key_provider::fail_or_wait(std::int64_t now) {
   };
   try {
     std::rethrow_exception(outage_->failure);
-  } catch (const no_keys_error& e) {
+  } catch (const no_credentials_error& e) {
     again(e);
   } catch (const setup_error& e) {
     again(e);
@@ -161,7 +161,7 @@ MILLRACE_INLINE void key_provider::fail_or_wait(std::int64_t now) {
   std::terminate();   // not reached: each branch above throws
 }
 
-MILLRACE_INLINE std::string key_provider::count_text(std::int64_t now) const {
+MILLRACE_INLINE std::string credential_provider::count_text(std::int64_t now) const {
   char text[100];
   std::snprintf(text, sizeof text, "; searched for %s keys %d %s in %lld s", accepted_ || current_ ? "other" : "the",
                 outage_->searches, outage_->searches == 1 ? "time" : "times",
@@ -169,7 +169,7 @@ MILLRACE_INLINE std::string key_provider::count_text(std::int64_t now) const {
   return text;
 }
 
-MILLRACE_INLINE std::string key_provider::search_summary(std::int64_t now) const {
+MILLRACE_INLINE std::string credential_provider::search_summary(std::int64_t now) const {
   std::string text = count_text(now);
   try {
     if (outage_->failure) std::rethrow_exception(outage_->failure);

@@ -32,7 +32,7 @@ MILLRACE_INLINE small_answer request_from_store(object_access& access, const key
     addressed_request sent;
     try {
       sent = access.address(question.method, question.object, question.query);
-    } catch (const keys_pending& e) {
+    } catch (const credentials_pending& e) {
       env.sleep(e.pause_seconds);
       --attempt;
       continue;
@@ -91,9 +91,9 @@ MILLRACE_INLINE listing_page read_listing(std::string_view xml) {
   xml_reader(xml).for_each([&](std::string_view at, const std::string& content) {
     if (at == "ListBucketResult") is_listing = true;
     else if (at == "ListBucketResult/Contents/Key") page.keys.push_back(content);
-    else if (at == "ListBucketResult/IsTruncated") truncated = trimmed(content) == "true";
+    else if (at == "ListBucketResult/IsTruncated") truncated = trimmed_http(content) == "true";
     else if (at == "ListBucketResult/NextContinuationToken") page.next = content;
-    else if (at == "ListBucketResult/EncodingType") is_encoded = trimmed(content) == "url";
+    else if (at == "ListBucketResult/EncodingType") is_encoded = trimmed_http(content) == "url";
   });
   if (!is_listing || !truncated) fail("is wrong: expected ListBucketResult with IsTruncated");
   page.is_last = !*truncated;
@@ -108,7 +108,7 @@ MILLRACE_INLINE listing_page read_listing(std::string_view xml) {
 }
 
 /// Works like read_listing(), but adds the location to errors.
-MILLRACE_INLINE listing_page read_located(std::string_view xml, const std::string& name) {
+MILLRACE_INLINE listing_page read_located_object(std::string_view xml, const std::string& name) {
   try {
     return read_listing(xml);
   } catch (data_error& e) {
@@ -128,7 +128,7 @@ MILLRACE_INLINE std::vector<std::string> list_objects(object_access& access, con
     question.query = listing_query(prefix.key, from);
     const small_answer answer = request_from_store(access, env, question);
     if (answer.status == 404) throw read_store_answer(answer).failure(question.name, "", access.now_seconds());
-    listing_page page = read_located(answer.body, question.name);
+    listing_page page = read_located_object(answer.body, question.name);
     for (const std::string& key : page.keys) {
       // Omits other objects that a server returns if it ignores prefixes.
       if (key.starts_with(prefix.key) && !key.ends_with('/')) names.push_back(prefix.name_of(key));

@@ -133,7 +133,7 @@ MILLRACE_INLINE provided_keys s3_access::find_keys() {
     throw setup_error("the profile file " + printable(blank) + " is empty", "Write the access keys into the file",
                       {.stage = "remote"});
   const bool has_unsupported_source = !sources.unsupported_source().empty();
-  throw no_keys_error(
+  throw no_credentials_error(
       "keys for s3:// names are missing: found none in the environment (AWS_ACCESS_KEY_ID), the profile" +
           (has_unsupported_source ? ", whose " + sources.unsupported_source() + " Millrace does not support"
                                   : std::string()) +

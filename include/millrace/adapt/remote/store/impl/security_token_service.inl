@@ -60,7 +60,7 @@ MILLRACE_INLINE provided_keys security_token_service::send(const role_request& r
     const signature_v4 signature{.credentials = *keys,
                                  .region = region_.empty() ? "us-east-1" : region_,
                                  .service = "sts",
-                                 .payload_hash = hex_text(sha256(form)),
+                                 .payload_hash = signature_hex(sha256(form)),
                                  .sends_payload_hash = false};
     const header_list more = signature.headers({.method = "POST", .url = request.url, .headers = request.headers},
                                                env_.now_seconds());

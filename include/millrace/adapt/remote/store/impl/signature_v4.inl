@@ -44,7 +44,7 @@ MILLRACE_INLINE std::string hmac_sha256(std::string_view key, std::string_view t
   return code;
 }
 
-MILLRACE_INLINE std::string hex_text(std::string_view bytes) {
+MILLRACE_INLINE std::string signature_hex(std::string_view bytes) {
   constexpr const char* digits = "0123456789abcdef";
   std::string text;
   text.reserve(2 * bytes.size());
@@ -88,10 +88,10 @@ MILLRACE_INLINE header_list signature_v4::headers(const signable_request& reques
   std::string names;
   const std::string canonical = canonical_request(request, std::move(all), names);
   const std::string scope = time.substr(0, 8) + '/' + region + '/' + service + "/aws4_request";
-  const std::string to_sign = "AWS4-HMAC-SHA256\n" + time + '\n' + scope + '\n' + hex_text(sha256(canonical));
+  const std::string to_sign = "AWS4-HMAC-SHA256\n" + time + '\n' + scope + '\n' + signature_hex(sha256(canonical));
   added.emplace_back("Authorization", "AWS4-HMAC-SHA256 Credential=" + credentials.access_key_id + '/' + scope +
-                                          ", SignedHeaders=" + names +
-                                          ", Signature=" + hex_text(hmac_sha256(key_of(time.substr(0, 8)), to_sign)));
+                                          ", SignedHeaders=" + names + ", Signature=" +
+                                          signature_hex(hmac_sha256(key_of(time.substr(0, 8)), to_sign)));
   return added;
 }
 
@@ -101,7 +101,7 @@ MILLRACE_INLINE std::string signature_v4::canonical_request(const signable_reque
   std::string text = std::string(request.method) + '\n' + std::string(url.path) + '\n' + sorted_query(url.query);
   text += '\n';
   for (auto& [name, value] : headers) {
-    name = ascii_lower(name);
+    name = http_lower(name);
     value = single_spaced(value);
   }
   // Headers with the same name keep their order.
@@ -138,7 +138,7 @@ MILLRACE_INLINE std::string signature_v4::sorted_query(std::string_view query) {
 
 MILLRACE_INLINE std::string signature_v4::single_spaced(std::string_view value) {
   std::string text;
-  for (const char c : trimmed(value)) {
+  for (const char c : trimmed_http(value)) {
     const bool blank = c == ' ' || c == '\t' || c == '\r' || c == '\n';
     if (!blank) text += c;
     else if (text.back() != ' ') text += ' ';

@@ -12,8 +12,8 @@
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 MILLRACE_INLINE std::optional<content_range> parse_content_range(std::string_view text) {
-  if (text.size() < 6 || ascii_lower(text.substr(0, 6)) != "bytes ") return std::nullopt;
-  text = trimmed(text.substr(6));
+  if (text.size() < 6 || http_lower(text.substr(0, 6)) != "bytes ") return std::nullopt;
+  text = trimmed_http(text.substr(6));
   const std::size_t slash = text.find('/');
   if (slash == std::string_view::npos) return std::nullopt;
   content_range result;
@@ -42,11 +42,11 @@ MILLRACE_INLINE bool range_head::is_of(std::string_view version) const noexcept 
 }
 
 MILLRACE_INLINE judged_answer wrong_answer(std::string problem) {
-  return {.what = answer_kind::wrong, .problem = std::move(problem)};
+  return {.what = http_answer_kind::wrong, .problem = std::move(problem)};
 }
 
 MILLRACE_INLINE judged_answer replaced_answer(std::string problem) {
-  return {.what = answer_kind::replaced, .problem = std::move(problem)};
+  return {.what = http_answer_kind::replaced, .problem = std::move(problem)};
 }
 
 MILLRACE_INLINE judged_answer resized_answer(std::uint64_t known_bytes, std::uint64_t bytes) {
@@ -55,31 +55,31 @@ MILLRACE_INLINE judged_answer resized_answer(std::uint64_t known_bytes, std::uin
 }
 
 /// Classifies status 416, which means that the server does not have these bytes.
-MILLRACE_INLINE judged_answer judge_no_bytes(const byte_interval& requested, const file_identity* expected,
-                                             const range_head& head) {
+MILLRACE_INLINE judged_answer judge_missing_bytes(const byte_interval& requested, const file_identity* expected,
+                                                  const range_head& head) {
   const auto range = parse_content_range(head.content_range);
   // S3 does not return the size of an empty object. Every other object has a first byte.
   if (!expected && requested.first_byte == 0 && !range)
-    return {.what = answer_kind::nothing, .identity = file_identity()};
+    return {.what = http_answer_kind::nothing, .identity = file_identity()};
   if (!range || !range->total_bytes) return wrong_answer("the server does not have the requested range");
   if (expected && *range->total_bytes != expected->size_bytes)
     return resized_answer(expected->size_bytes, *range->total_bytes);
   if (expected || *range->total_bytes > 0) return wrong_answer("the server reports that the range does not exist");
-  return {.what = answer_kind::nothing, .identity = file_identity{0, head.version()}};
+  return {.what = http_answer_kind::nothing, .identity = file_identity{0, head.version()}};
 }
 
 /// Checks the range in a response.
-MILLRACE_INLINE judged_answer judge_range(const byte_interval& requested, const byte_interval& sent,
-                                          const range_head& head) {
+MILLRACE_INLINE judged_answer judge_fetched_range(const byte_interval& requested, const byte_interval& sent,
+                                                  const range_head& head) {
   if (sent.first_byte != requested.first_byte || sent.end_byte > requested.end_byte)
     return wrong_answer("the server sent another range: " + std::string(head.content_range.substr(0, 80)));
-  return {.what = answer_kind::bytes, .first_byte = sent.first_byte, .end_byte = sent.end_byte};
+  return {.what = http_answer_kind::bytes, .first_byte = sent.first_byte, .end_byte = sent.end_byte};
 }
 
 /// Classifies the statuses 200 and 206, after which bytes follow.
-MILLRACE_INLINE judged_answer judge_bytes(const byte_interval& requested, const file_identity* expected,
-                                          const range_head& head) {
-  if (!head.content_encoding.empty() && ascii_lower(head.content_encoding) != "identity")
+MILLRACE_INLINE judged_answer judge_fetched_bytes(const byte_interval& requested, const file_identity* expected,
+                                                  const range_head& head) {
+  if (!head.content_encoding.empty() && http_lower(head.content_encoding) != "identity")
     return wrong_answer("the server compressed the bytes (" + std::string(head.content_encoding.substr(0, 40)) + ")");
   if (expected && !head.is_of(expected->version))
     return replaced_answer("its version was " + expected->version + " and is " + head.version());
@@ -88,25 +88,26 @@ MILLRACE_INLINE judged_answer judge_bytes(const byte_interval& requested, const 
   if (!has_range && (head.status == 206 || !head.content_range.empty()))
     return wrong_answer("the server does not report which range it sent");
   const auto total = has_range ? range->total_bytes : decimal_number(head.content_length);
-  judged_answer result{.what = answer_kind::bytes, .end_byte = total.value_or(expected ? expected->size_bytes : 0)};
-  if (has_range) result = judge_range(requested, *range->range, head);
-  if (result.what == answer_kind::wrong) return result;
+  judged_answer result{.what = http_answer_kind::bytes,
+                       .end_byte = total.value_or(expected ? expected->size_bytes : 0)};
+  if (has_range) result = judge_fetched_range(requested, *range->range, head);
+  if (result.what == http_answer_kind::wrong) return result;
   if (expected) return total && *total != expected->size_bytes ? resized_answer(expected->size_bytes, *total) : result;
   if (!total) return wrong_answer("the server does not report the size of the object");
   result.identity = file_identity{*total, head.version()};
-  if (*total == 0) result.what = answer_kind::nothing;
+  if (*total == 0) result.what = http_answer_kind::nothing;
   return result;
 }
 
-MILLRACE_INLINE judged_answer judge(const byte_interval& requested, const file_identity* expected,
-                                    const range_head& head) {
+MILLRACE_INLINE judged_answer judge_answer(const byte_interval& requested, const file_identity* expected,
+                                           const range_head& head) {
   switch (head.status) {
     case 200:
-    case 206: return judge_bytes(requested, expected, head);
+    case 206: return judge_fetched_bytes(requested, expected, head);
     case 404:
     case 410: return expected ? replaced_answer("the server no longer has it") : judged_answer{};
     case 412: return replaced_answer("the server reports that it has another version now");
-    case 416: return judge_no_bytes(requested, expected, head);
+    case 416: return judge_missing_bytes(requested, expected, head);
     default: return {};
   }
 }
@@ -139,7 +140,7 @@ MILLRACE_INLINE std::exception_ptr given_up(const fetch_job& job) {
   return fetch_error(job, "cannot read the object: " + job.problem.text + tries, hint);
 }
 
-MILLRACE_INLINE std::exception_ptr replaced_error(const fetch_job& job, const std::string& what) {
+MILLRACE_INLINE std::exception_ptr replaced_object_error(const fetch_job& job, const std::string& what) {
   if (job.fetch->object()->is_assumed)
     return fetch_error(job, "the object differs from the one in the set index: " + printable(what, 300),
                        "Write the set index again with inspect --set-index");
@@ -188,7 +189,7 @@ MILLRACE_INLINE bool fetch_attempt::is_stalled(const remote_options& o, std::int
 
 MILLRACE_INLINE fetch_problem fetch_attempt::problem(CURLcode code, const remote_options& o) const {
   using enum failure_kind;
-  if (judged_.what == answer_kind::wrong) return {wrong, judged_.problem};
+  if (judged_.what == http_answer_kind::wrong) return {wrong, judged_.problem};
   const std::string words = message_[0] != '\0' ? printable(message_, 200) : curl_easy_strerror(code);
   switch (code) {
     case CURLE_PEER_FAILED_VERIFICATION:
@@ -268,10 +269,10 @@ MILLRACE_INLINE bool fetch_attempt::take_line(std::string_view line) {
                          : static_cast<int>(decimal_number(line.substr(blank + 1, 3)).value_or(0));
     return true;
   }
-  if (trimmed(line).empty()) return answer_.status < 200 || begin();
+  if (trimmed_http(line).empty()) return answer_.status < 200 || begin();
   const std::size_t colon = line.find(':');
   if (colon != std::string_view::npos && answer_.headers.size() < 1'000)
-    answer_.headers.emplace_back(trimmed(line.substr(0, colon)), trimmed(line.substr(colon + 1)));
+    answer_.headers.emplace_back(trimmed_http(line.substr(0, colon)), trimmed_http(line.substr(colon + 1)));
   return true;
 }
 
@@ -279,19 +280,20 @@ MILLRACE_INLINE bool fetch_attempt::begin() {
   first_byte_ns_ = steady_ns();
   range_fetch& fetch = *job_->fetch;
   const auto& expected = fetch.object()->identity;
-  judged_ = judge(range_, expected ? &*expected : nullptr, {answer_.status, answer_.headers});
-  if (judged_.what == answer_kind::bytes && judged_.first_byte + max_skipped_bytes < range_.first_byte) {
-    judged_.what = answer_kind::wrong;
+  judged_ = judge_answer(range_, expected ? &*expected : nullptr, {answer_.status, answer_.headers});
+  if (judged_.what == http_answer_kind::bytes && judged_.first_byte + max_skipped_bytes < range_.first_byte) {
+    judged_.what = http_answer_kind::wrong;
     judged_.problem = "the server sent the complete object instead of the requested bytes";
   }
   at_byte_ = judged_.first_byte;
-  if (judged_.what == answer_kind::bytes || judged_.what == answer_kind::nothing) fetch.begin(judged_.identity);
-  return judged_.what != answer_kind::wrong && judged_.what != answer_kind::replaced;
+  if (judged_.what == http_answer_kind::bytes || judged_.what == http_answer_kind::nothing)
+    fetch.begin(judged_.identity);
+  return judged_.what != http_answer_kind::wrong && judged_.what != http_answer_kind::replaced;
 }
 
 MILLRACE_INLINE bool fetch_attempt::take(std::span<const std::byte> bytes) {
   received_bytes_ += bytes.size();
-  if (judged_.what == answer_kind::bytes) {
+  if (judged_.what == http_answer_kind::bytes) {
     const std::uint64_t from = at_byte_;
     at_byte_ += bytes.size();
     if (from >= judged_.end_byte) return false;   // more than the server announced
@@ -299,7 +301,7 @@ MILLRACE_INLINE bool fetch_attempt::take(std::span<const std::byte> bytes) {
     finished_ = true;
     return at_byte_ >= judged_.end_byte && at_byte_ <= range_.end_byte;   // otherwise the connection cannot be reused
   }
-  if (judged_.what != answer_kind::other || answer_.body.size() >= max_refusal_bytes) return false;
+  if (judged_.what != http_answer_kind::other || answer_.body.size() >= max_refusal_bytes) return false;
   const std::size_t count = std::min(bytes.size(), max_refusal_bytes - answer_.body.size());
   answer_.body.append(reinterpret_cast<const char*>(bytes.data()), count);
   return true;

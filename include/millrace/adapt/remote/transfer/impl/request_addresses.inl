@@ -20,7 +20,7 @@ MILLRACE_INLINE std::string without_secrets(std::string_view name) {
 }
 
 /// Returns a URL that can be sent: without a fragment, and with encoded blanks and non-ASCII bytes.
-MILLRACE_INLINE std::string sendable_url(std::string_view name) {
+MILLRACE_INLINE std::string request_url(std::string_view name) {
   constexpr char digits[] = "0123456789ABCDEF";
   std::string url;
   for (const char c : name.substr(0, name.find('#'))) {
@@ -45,7 +45,7 @@ MILLRACE_INLINE addressed_request request_addresses::address(const std::string& 
     throw setup_error("mr::remote() does not support this kind of name: got " + printable(name) +
                           ", expected http://, https://, s3:// or gs://",
                       "Correct the name, or omit .storage for local files", {.stage = "remote", .shard = name});
-  addressed_request request{.url = sendable_url(name), .headers = headers_};
+  addressed_request request{.url = request_url(name), .headers = headers_};
   if (!has_current_headers_) return request;
   provided_keys provided = web_keys_.get();
   request.headers.insert(request.headers.end(), provided.keys.headers.begin(), provided.keys.headers.end());
@@ -92,8 +92,8 @@ MILLRACE_INLINE std::string request_addresses::refusal_message(const small_answe
   if (!error.code.empty())
     return " (" + printable(error.code + (error.sentence.empty() ? "" : ": " + error.sentence), 300) + ")";
   // An HTML page is less useful than the status.
-  const std::string kind = ascii_lower(header_value(answer.headers, "content-type"));
-  const std::string_view text = trimmed(answer.body);
+  const std::string kind = http_lower(header_value(answer.headers, "content-type"));
+  const std::string_view text = trimmed_http(answer.body);
   if (text.empty() || text[0] == '<' || !(kind.starts_with("text/plain") || kind.find("json") != std::string::npos))
     return {};
   return " (" + printable(text.substr(0, text.find('\n')), 200) + ")";
@@ -106,7 +106,7 @@ MILLRACE_INLINE std::vector<std::string> request_addresses::list(const std::stri
   return stores_.list(prefix);
 }
 
-MILLRACE_INLINE key_search_options request_addresses::search_options_of(const remote_options& o) {
+MILLRACE_INLINE credential_search_options request_addresses::search_options_of(const remote_options& o) {
   return {.retry_seconds = o.retry.attempts > 1 ? o.retry.limit.count() : 0, .notice = o.notice};
 }
 

@@ -32,7 +32,7 @@ MILLRACE_INLINE void transfer_engine::submit(std::shared_ptr<range_fetch> fetch)
   auto job = std::make_shared<fetch_job>(fetch_job{.fetch = std::move(fetch), .retry = retry_state(steady_ns())});
   try {
     job->sent = addresses_.address(job->fetch->object()->name);
-  } catch (const keys_pending& e) {
+  } catch (const credentials_pending& e) {
     job->wait(e.pause_seconds);   // the network thread builds the request
   }
   {
@@ -137,9 +137,9 @@ MILLRACE_INLINE void transfer_engine::start(const job_pointer& job, fetch_attemp
       throw std::bad_alloc();
     }
     ++job->running;
-    const double seconds = seconds_of_limits(options_, range.end_byte - range.first_byte);
+    const double seconds = retry_limits_in_seconds(options_, range.end_byte - range.first_byte);
     if (seconds > 0) allowed_ns_ = std::max(allowed_ns_, steady_ns()) + static_cast<std::int64_t>(1e9 * seconds);
-  } catch (const keys_pending& e) {
+  } catch (const credentials_pending& e) {
     job->wait(e.pause_seconds);
     return waiting_.push_back(job);
   } catch (...) {
@@ -152,8 +152,8 @@ MILLRACE_INLINE void transfer_engine::ended(const fetch_attempt& attempt) {
   log_.ended(attempt, running_.size());
   if (attempt.first_byte_ns() == 0) return;
   connected_ = true;
-  const answer_kind got = attempt.judged().what;
-  if (got == answer_kind::bytes || got == answer_kind::nothing)
+  const http_answer_kind got = attempt.judged().what;
+  if (got == http_answer_kind::bytes || got == http_answer_kind::nothing)
     addresses_.accepted(attempt.job()->fetch->object()->name, attempt.sent());
   hedges_.record_first_byte(attempt.first_byte_seconds());
 }
@@ -182,9 +182,9 @@ MILLRACE_INLINE void transfer_engine::conclude(const fetch_attempt& attempt, CUR
   if (fetch.is_over()) return stop(job);
   const int status = attempt.answer().status;
   switch (attempt.judged().what) {
-    case answer_kind::nothing: return;   // is_over() has already returned true
-    case answer_kind::replaced: return fail(job, replaced_error(*job, attempt.judged().problem));
-    case answer_kind::other:
+    case http_answer_kind::nothing: return;   // is_over() has already returned true
+    case http_answer_kind::replaced: return fail(job, replaced_object_error(*job, attempt.judged().problem));
+    case http_answer_kind::other:
       if (status >= 200 && (code == CURLE_OK || !attempt.answer().body.empty())) return refused(attempt);
       break;
     default: break;

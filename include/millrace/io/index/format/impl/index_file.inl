@@ -124,7 +124,7 @@ MILLRACE_RARE loaded_index load_open_index(const unique_fd& file, const std::str
 
 MILLRACE_RARE shard_identity identify_shard(const std::string& path, const storage& at) {
   if (!at.is_local()) {
-    const auto stamp = find_stamp(at, path);
+    const auto stamp = find_file_stamp(at, path);
     if (!stamp)
       throw io_error("the storage does not contain this file", "Correct the file name",
                      {.stage = "index", .shard = path});
@@ -208,8 +208,8 @@ MILLRACE_INLINE std::uint64_t bytes_before_entries(std::span<const std::byte> fi
 
 /// Returns a file in memory that contains an index file up to its entries, and has the size of the complete index file.
 /// Returns no file if the index does not exist. The first request fetches `front_bytes`.
-MILLRACE_RARE unique_fd copy_of_stored(const storage& at, const std::string& name, std::size_t front_bytes,
-                                       bool heads_only) {
+MILLRACE_RARE unique_fd copy_of_stored_index(const storage& at, const std::string& name, std::size_t front_bytes,
+                                             bool heads_only) {
   const auto file = at->open_front(name, front_bytes);
   if (!file) return unique_fd(-1);
   constexpr std::uint64_t largest = std::uint64_t{4} << 30;
@@ -245,7 +245,7 @@ MILLRACE_RARE loaded_index load_stored_index(const storage& at, const std::strin
   constexpr std::uint64_t usual_bytes = 64 << 10, largest_bytes = 64 << 20;   // maximum memory of one request
   const std::string name = shard + std::string(index_ending);
   const std::uint64_t front = std::min(file_bytes == 0 ? usual_bytes : file_bytes, largest_bytes);
-  const unique_fd copy = copy_of_stored(at, name, static_cast<std::size_t>(front), false);
+  const unique_fd copy = copy_of_stored_index(at, name, static_cast<std::size_t>(front), false);
   if (copy.get() == -1) return {.state = index_file_state::missing, .reason = "it does not exist"};
   loaded_index result = load_open_index(copy, name, recorded_identity(copy));
   if (result.state != index_file_state::good) return result;
@@ -257,7 +257,7 @@ MILLRACE_RARE loaded_index load_stored_index(const storage& at, const std::strin
 
 MILLRACE_RARE index_summary summarize_stored_index(const storage& at, const std::string& shard) {
   const std::string name = shard + std::string(index_ending);
-  const unique_fd copy = copy_of_stored(at, name, sizeof(index_front), true);
+  const unique_fd copy = copy_of_stored_index(at, name, sizeof(index_front), true);
   if (copy.get() == -1) return {};
   index_summary result = summarize_open_index(copy, name, recorded_identity(copy));
   result.entries_in_storage = true;
@@ -266,7 +266,8 @@ MILLRACE_RARE index_summary summarize_stored_index(const storage& at, const std:
 }
 
 /// Appends a range of a file.
-MILLRACE_RARE void append_from(const unique_fd& file, byte_range range, const std::string& path, atomic_file<>& to) {
+MILLRACE_RARE void append_index_part(const unique_fd& file, byte_range range, const std::string& path,
+                                     atomic_file<>& to) {
   std::vector<std::byte> piece(static_cast<std::size_t>(std::min<std::uint64_t>(range.size_bytes, 1 << 20)));
   while (range.size_bytes > 0) {
     const std::span<std::byte> now = std::span(piece).first(
@@ -278,7 +279,7 @@ MILLRACE_RARE void append_from(const unique_fd& file, byte_range range, const st
 }
 
 /// Opens and locks the index file. Creates the file if it does not exist. The lock lasts until the file is closed.
-MILLRACE_RARE unique_fd lock_current(const std::string& path) {
+MILLRACE_RARE unique_fd lock_index_file(const std::string& path) {
   for (;;) {
     // A new file is never created through a link, because the author of the data set could have set its target.
     unique_fd file = open_index(path, O_RDWR);
@@ -315,7 +316,7 @@ MILLRACE_RARE void replace_index(const unique_fd& before, const std::string& pat
     replacement.append(index_bytes(index));
     if (entries)
       for (const auto& piece : *entries) replacement.append(piece);
-    else append_from(before, {index.entries().begin_at, index.entries().bytes()}, path, replacement);
+    else append_index_part(before, {index.entries().begin_at, index.entries().bytes()}, path, replacement);
     replacement.publish();
   } catch (const io_error& e) {
     throw io_error(e.message(), e.hint(), {.stage = "index", .shard = path});
@@ -325,7 +326,7 @@ MILLRACE_RARE void replace_index(const unique_fd& before, const std::string& pat
 MILLRACE_RARE stored_index store_index(const std::string& path, shard_index& index, const entry_pieces* entries) {
   stored_index result;
   if (index.state() == shard_index::shard_state::compressed) return result;
-  const unique_fd file = lock_current(path);
+  const unique_fd file = lock_index_file(path);
   const loaded_index before = load_open_index(file, path, index.identity());
   const bool is_same = before.index.fingerprint() == index.fingerprint() && before.index.members() == index.members();
   bool has_new = true;

@@ -18,20 +18,20 @@ inline constexpr std::string_view set_index_mark = "millrace set index 1\n";
 inline constexpr std::uint64_t longest_shard_bytes = std::uint64_t{2} << 40;   // maximum size of a shard with an index
 
 /// Appends text with its blanks and non-printable bytes written as %XX.
-MILLRACE_RARE void append_escaped(std::string& to, std::string_view text) {
+MILLRACE_RARE void append_index_name(std::string& to, std::string_view text) {
   for (const char c : text) {
     if (c > ' ' && c <= '~' && c != '%') to += c;
     else to += "%" + hex(static_cast<unsigned char>(c), 2);
   }
 }
 
-/// Returns whether append_escaped() leaves a text unchanged.
+/// Returns whether append_index_name() leaves a text unchanged.
 MILLRACE_RARE bool is_plain(std::string_view text) noexcept {
   return std::all_of(text.begin(), text.end(), [](char c) { return c > ' ' && c <= '~' && c != '%'; });
 }
 
-/// Reverses append_escaped(). Returns nothing if append_escaped() cannot have written `text`.
-MILLRACE_RARE std::optional<std::string> unescaped(std::string_view text) {
+/// Reverses append_index_name(). Returns nothing if append_index_name() cannot have written `text`.
+MILLRACE_RARE std::optional<std::string> unescaped_index_name(std::string_view text) {
   if (is_plain(text)) return std::string(text);
   std::string plain;
   plain.reserve(text.size());
@@ -46,7 +46,7 @@ MILLRACE_RARE std::optional<std::string> unescaped(std::string_view text) {
     plain += static_cast<char>(byte);
   }
   std::string again;
-  append_escaped(again, plain);
+  append_index_name(again, plain);
   return again == text ? std::optional(std::move(plain)) : std::nullopt;
 }
 
@@ -133,7 +133,7 @@ class set_index_parser {
   }
 
   std::string plain(std::string_view word) {
-    auto text = unescaped(word);
+    auto text = unescaped_index_name(word);
     if (!text) fail("a name or a version is not escaped correctly");
     return std::move(*text);
   }
@@ -158,9 +158,9 @@ MILLRACE_RARE set_index::set_index(std::vector<set_index_shard> shards) : text_(
              std::to_string(s.index_bytes) + (s.without_end_marker ? " unmarked " : " marked ");
     if (s.version.empty()) text_ += "-";
     else if (s.version == "-") text_ += "%2d";
-    else append_escaped(text_, s.version);
+    else append_index_name(text_, s.version);
     text_ += " ";
-    append_escaped(text_, s.name);
+    append_index_name(text_, s.name);
     text_ += "\n";
   }
   const std::uint32_t checksum = crc32c(bytes_of(text_));
@@ -199,7 +199,7 @@ MILLRACE_RARE int set_index::compare_name(std::size_t shard, std::string_view wi
   std::string_view name = line(shard);
   name.remove_suffix(1);
   name.remove_prefix(name.rfind(' ') + 1);
-  return name.find('%') == std::string_view::npos ? name.compare(with) : unescaped(name)->compare(with);
+  return name.find('%') == std::string_view::npos ? name.compare(with) : unescaped_index_name(name)->compare(with);
 }
 
 MILLRACE_RARE std::optional<set_index_shard> set_index::find_from(std::size_t& nearby, std::string_view shard) const {

@@ -7,7 +7,7 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-MILLRACE_INLINE std::optional<block_cache::reservation> block_cache::reserve(const block_name& name) {
+MILLRACE_INLINE std::optional<block_cache::reservation> block_cache::reserve(const cached_block_name& name) {
   const std::lock_guard lock(mutex_);
   const auto [at, is_new] = blocks_.try_emplace(name);
   if (!is_new) return std::nullopt;
@@ -25,11 +25,11 @@ MILLRACE_INLINE std::size_t block_cache::held_bytes() const {
   return held_bytes_;
 }
 
-MILLRACE_INLINE std::size_t block_cache::hash::operator()(const block_name& n) const noexcept {
+MILLRACE_INLINE std::size_t block_cache::hash::operator()(const cached_block_name& n) const noexcept {
   return static_cast<std::size_t>(combine_keys(n.shard, n.number));
 }
 
-MILLRACE_INLINE std::shared_ptr<block_cache::block> block_cache::find_or_add(const block_name& name) {
+MILLRACE_INLINE std::shared_ptr<block_cache::block> block_cache::find_or_add(const cached_block_name& name) {
   const std::lock_guard lock(mutex_);
   auto& entry = blocks_[name];
   if (!entry) entry = std::make_shared<block>();
@@ -50,7 +50,7 @@ MILLRACE_INLINE bool block_cache::evict_oldest(const block& except) {
   return true;
 }
 
-MILLRACE_INLINE void block_cache::erase(const block_name& name, block& s) {
+MILLRACE_INLINE void block_cache::erase(const cached_block_name& name, block& s) {
   const std::lock_guard lock(mutex_);
   if (std::exchange(s.evicted, true)) return;
   held_bytes_ -= s.bytes;

@@ -196,7 +196,7 @@ MILLRACE_INLINE void shard_data::read(read_request& r, std::span<target> all) {
     open_together(r, all);
     announce(r, all, !is_first);
     for (auto& reservation : std::exchange(r.reserved, {})) {
-      const block_name name = reservation.name();
+      const cached_block_name name = reservation.name();
       block_cache_->fill(std::move(reservation), [&](std::vector<record>& records) { read_block(r, name, records); });
     }
   }
@@ -305,7 +305,8 @@ MILLRACE_INLINE void shard_data::read_by_blocks(read_request& r, std::span<const
   if (!missing.empty() && !fail_abandoned(r, missing)) read_now(r, missing);
 }
 
-MILLRACE_INLINE void shard_data::read_block(read_request& r, const block_name& block, std::vector<record>& records) {
+MILLRACE_INLINE void shard_data::read_block(read_request& r, const cached_block_name& block,
+                                            std::vector<record>& records) {
   const auto shard = static_cast<std::size_t>(block.shard);
   const std::uint64_t first = std::uint64_t{block.number} * block_samples(shard);
   const std::uint64_t count = std::min<std::uint64_t>(block_samples(shard), counts_[shard] - first);

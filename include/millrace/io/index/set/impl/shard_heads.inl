@@ -28,8 +28,8 @@ MILLRACE_RARE std::optional<std::string> text_of_set_index(const storage& at, co
   return text;
 }
 
-MILLRACE_RARE std::optional<set_index> load_set_index(const name_list& shards, const storage& at,
-                                                      const std::string& named) {
+MILLRACE_RARE std::optional<set_index> load_heads_of_set(const name_list& shards, const storage& at,
+                                                         const std::string& named) {
   if (!named.empty()) {
     auto text = text_of_set_index(at, named);
     if (text) return set_index::parse(std::move(*text), named);
@@ -62,7 +62,7 @@ MILLRACE_RARE index_summary head_of(const set_index_shard& entry) {
 }
 
 /// Sets the size and time of a local shard in its head. Returns false if the shard does not exist.
-MILLRACE_RARE bool identify_local(const std::string& shard, index_summary& head) {
+MILLRACE_RARE bool identify_local_shard(const std::string& shard, index_summary& head) {
   shard_identity now;
   try {
     now = identify_shard(shard);
@@ -79,7 +79,7 @@ MILLRACE_RARE bool identify_local(const std::string& shard, index_summary& head)
 
 MILLRACE_RARE shard_indexes find_shard_heads(const name_list& shards, const shard_heads_options& options) {
   const storage& at = options.build.files.storage;
-  const auto set = load_set_index(shards, at, options.set_index);
+  const auto set = load_heads_of_set(shards, at, options.set_index);
   // The index of each shard must be read, because it shows whether entry points must be built.
   if (!set || options.build.entries) return build_indexes(shards.strings(), options.build);
   shard_indexes all;
@@ -91,7 +91,7 @@ MILLRACE_RARE shard_indexes find_shard_heads(const name_list& shards, const shar
   for (std::size_t i = 0; i < shards.size(); ++i) {
     const auto entry = set->find_from(nearby, shards.view(i));
     if (entry) all.heads[i] = head_of(*entry);
-    if (!entry || (at.is_local() && !identify_local(shards[i], all.heads[i]))) {
+    if (!entry || (at.is_local() && !identify_local_shard(shards[i], all.heads[i]))) {
       others.push_back(shards[i]);
       numbers.push_back(i);
       continue;

@@ -13,7 +13,7 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 MILLRACE_RARE std::string front_of_file(const storage& at, const std::string& path, std::size_t max_bytes) {
   if (!at.is_local()) try {
-      return front_of_stored(at, path, max_bytes).value_or(std::string());
+      return front_of_stored_file(at, path, max_bytes).value_or(std::string());
     } catch (const io_error&) {
       return {};
     }

@@ -62,8 +62,10 @@ MILLRACE_RARE void report_returning_keys(event_counts& counts, std::uint64_t sam
   }
 }
 
-MILLRACE_RARE std::optional<other_piece> find_other_piece(std::unique_ptr<byte_source> source, std::string_view key,
-                                                          std::uint64_t own_offset_bytes, std::uint64_t max_bytes) {
+MILLRACE_RARE std::optional<other_piece> find_other_piece_of_sample(std::unique_ptr<byte_source> source,
+                                                                    std::string_view key,
+                                                                    std::uint64_t own_offset_bytes,
+                                                                    std::uint64_t max_bytes) {
   constexpr std::size_t max_text_bytes = 200;
   std::optional<other_piece> piece;
   try {
