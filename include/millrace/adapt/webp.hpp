@@ -190,8 +190,8 @@ inline picture read_with_background(bytes data, const jpeg_options& options,
   if (!is_webp(data))
     fail(sniff_format(data).empty()
              ? "a WebP begins with RIFF and WEBP, but these " + std::to_string(data.size()) + " bytes do not"
-             : not_a_jpeg_message(data, "a WebP"),
-         std::string(not_a_jpeg_hint(data).advice), data);
+             : other_format_message(data, "a WebP"),
+         std::string(hint_on_format(data).advice), data);
   WebPBitstreamFeatures features;
   const VP8StatusCode status = WebPGetFeatures(data_of(data), data.size(), &features);
   if (status != VP8_STATUS_OK) fail(status, data);

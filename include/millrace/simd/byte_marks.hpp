@@ -44,7 +44,7 @@ MILLRACE_ALWAYS_INLINE inline unsigned mark_bits(bytes_16 marks) noexcept {
   return static_cast<unsigned>(_mm_movemask_epi8(reinterpret_cast<__m128i>(marks)));
 }
 /// Marks the numbers above `value`: byte i of the result marks from[i]. `from` must be aligned to 16 bytes.
-MILLRACE_ALWAYS_INLINE inline bytes_16 byte_marks_above(const std::int32_t* from, std::int32_t value) noexcept {
+MILLRACE_ALWAYS_INLINE inline bytes_16 marks_above(const std::int32_t* from, std::int32_t value) noexcept {
   const auto above = [&](std::size_t i) {
     return _mm_cmpgt_epi32(_mm_load_si128(reinterpret_cast<const __m128i*>(from + i)), _mm_set1_epi32(value));
   };
@@ -56,7 +56,7 @@ inline constexpr unsigned bits_per_mark = 4;   // because NEON has no instructio
 MILLRACE_ALWAYS_INLINE inline std::uint64_t mark_bits(bytes_16 marks) noexcept {
   return vget_lane_u64(vreinterpret_u64_u8(vshrn_n_u16(reinterpret_cast<uint16x8_t>(marks), 4)), 0);
 }
-MILLRACE_ALWAYS_INLINE inline bytes_16 byte_marks_above(const std::int32_t* from, std::int32_t value) noexcept {
+MILLRACE_ALWAYS_INLINE inline bytes_16 marks_above(const std::int32_t* from, std::int32_t value) noexcept {
   const auto above = [&](std::size_t i) { return vmovn_u32(vcgtq_s32(vld1q_s32(from + i), vdupq_n_s32(value))); };
   return reinterpret_cast<bytes_16>(
       vcombine_u8(vmovn_u16(vcombine_u16(above(0), above(4))), vmovn_u16(vcombine_u16(above(8), above(12)))));
@@ -68,7 +68,7 @@ inline unsigned mark_bits(bytes_16 marks) noexcept {
   for (unsigned i = 0; i < 16; ++i) bits |= (marks[i] & 1U) << i;
   return bits;
 }
-inline bytes_16 byte_marks_above(const std::int32_t* from, std::int32_t value) noexcept {
+inline bytes_16 marks_above(const std::int32_t* from, std::int32_t value) noexcept {
   bytes_16 marks{};
   for (std::size_t i = 0; i < 16; ++i) marks[i] = from[i] > value ? 0xff : 0;
   return marks;

@@ -177,7 +177,7 @@ TEST_CASE("sixteen numbers are compared with one number") {
     alignas(16) std::array<std::int32_t, 16> numbers;
     for (auto& n : numbers) n = static_cast<std::int32_t>(d.below(1 << 17)) - 100;
     numbers[3] = numbers[9];
-    const auto above = detail::byte_marks_above(numbers.data(), numbers[9]);
+    const auto above = detail::marks_above(numbers.data(), numbers[9]);
     for (std::size_t i = 0; i < 16; ++i) CHECK(above[i] == (numbers[i] > numbers[9] ? 0xff : 0));
   }
 }

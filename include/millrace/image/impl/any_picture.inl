@@ -24,9 +24,9 @@ MILLRACE_INLINE picture any_picture(bytes data, const any_picture_options& optio
   if (text.size() >= 3 && text.starts_with("\xff\xd8")) return jpeg(std::move(data), options.jpeg);
   error_location at{.stage = "picture"};
   at.complete(detail::location_of(data));
-  throw data_error(detail::not_a_jpeg_message(data, "an image") + " (supported: JPEG, PNG, PNM" +
+  throw data_error(detail::other_format_message(data, "an image") + " (supported: JPEG, PNG, PNM" +
                        (options.also ? " , and the format of any_picture_options::also)" : ")"),
-                   detail::not_a_jpeg_hint(data).advice, at);
+                   detail::hint_on_format(data).advice, at);
 }
 
 }}   // namespace millrace

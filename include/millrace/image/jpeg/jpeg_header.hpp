@@ -74,10 +74,10 @@ struct picture_format_hint {
 };
 
 /// Returns the detected format of a file that the caller cannot read, and advice on how to read the file.
-picture_format_hint not_a_jpeg_hint(std::span<const std::byte> data);
+picture_format_hint hint_on_format(std::span<const std::byte> data);
 
 /// Returns the error message for bytes whose format is not `expected`, such as "a JPEG".
-std::string not_a_jpeg_message(std::span<const std::byte> data, const std::string& expected);
+std::string other_format_message(std::span<const std::byte> data, const std::string& expected);
 
 [[noreturn]] void throw_bad_jpeg(std::string message, std::string hint);
 

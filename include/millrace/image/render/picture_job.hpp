@@ -60,13 +60,13 @@ struct picture_file {
 };
 
 /// Encodes the color over which transparent pixels are composited, for picture_file::format_options. 0 means none.
-constexpr std::uint32_t job_number_of(const std::optional<rgb_color>& background) noexcept {
+constexpr std::uint32_t number_of(const std::optional<rgb_color>& background) noexcept {
   if (!background) return 0;
   const auto& [red, green, blue] = *background;
   return std::uint32_t{1} << 24 | std::uint32_t{red} << 16 | std::uint32_t{green} << 8 | blue;
 }
 
-/// Returns the color that job_number_of() encoded.
+/// Returns the color that number_of() encoded.
 constexpr std::optional<rgb_color> background_of(std::uint32_t number) noexcept {
   if (number == 0) return std::nullopt;
   return rgb_color{static_cast<std::uint8_t>(number >> 16), static_cast<std::uint8_t>(number >> 8),
@@ -130,7 +130,7 @@ void render_group_of_pictures(const Item& item, std::span<std::uint8_t> row, scr
 // Renders an image from the rows of pixels that a decoder delivers from top to bottom. Images of all formats except
 // JPEG are rendered in this way.
 //
-//   struct gray_rows final : mr::detail::rendered_pixel_rows {
+//   struct gray_rows final : mr::detail::decoded_pixel_rows {
 //     void start(const mr::detail::plane_box& box) override { row = box.top; left = box.left; }
 //     void next(std::span<std::uint8_t> rgbx) override { fill(rgbx, row++, left); }
 //     std::size_t row = 0, left = 0;
@@ -179,9 +179,9 @@ class row_finisher {
 };
 
 /// Delivers the rows of a box of an image.
-class rendered_pixel_rows {
+class decoded_pixel_rows {
  public:
-  virtual ~rendered_pixel_rows() = default;
+  virtual ~decoded_pixel_rows() = default;
   /// Called once, before the first row. The box is columns [left, right) of rows [top, bottom) of the stored image.
   virtual void start(const plane_box& box) = 0;
   /// Writes the next row of the box.
@@ -189,7 +189,7 @@ class rendered_pixel_rows {
 };
 
 /// Delivers the rows of several files, one file after the other.
-class row_decoder : public rendered_pixel_rows {
+class row_decoder : public decoded_pixel_rows {
  public:
   /// Begins the file of `job`. If `with_alpha` is true, the fourth byte of each pixel must be alpha.
   virtual void open(const picture_job& job, bool with_alpha) = 0;
@@ -198,7 +198,7 @@ class row_decoder : public rendered_pixel_rows {
 };
 
 /// Renders a job from the rows that `rows` delivers.
-void render_rows(const picture_job& job, rendered_pixel_rows& rows, scratch& s);
+void render_rows(const picture_job& job, decoded_pixel_rows& rows, scratch& s);
 
 /// Renders each job from the rows of its file. Adds the number of jobs that reused decoded rows to the event count
 /// event_name::shared.

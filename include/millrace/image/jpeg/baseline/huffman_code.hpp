@@ -63,7 +63,7 @@ class huffman_code {
   /// `next` contains the stream's next 16 bits. Returns the length of their first word minus 1, or 16 if no word
   /// matches.
   unsigned lengths_below(std::uint32_t next) const noexcept {
-    return first_marked(byte_marks_above(limits_.data(), static_cast<std::int32_t>(next)));
+    return first_marked(marks_above(limits_.data(), static_cast<std::int32_t>(next)));
   }
 
   alignas(16) std::array<

@@ -66,7 +66,7 @@ MILLRACE_INLINE std::string_view sniff_format(std::span<const std::byte> data) n
   return {};
 }
 
-MILLRACE_RARE picture_format_hint not_a_jpeg_hint(std::span<const std::byte> data) {
+MILLRACE_RARE picture_format_hint hint_on_format(std::span<const std::byte> data) {
   picture_format_hint hint{.name = sniff_format(data)};
   const auto is = [&](std::string_view name) { return hint.name == name; };
   if (hint.name.empty()) hint.advice = "Select the field that contains the image";
@@ -86,7 +86,7 @@ MILLRACE_RARE picture_format_hint not_a_jpeg_hint(std::span<const std::byte> dat
   return hint;
 }
 
-MILLRACE_RARE std::string not_a_jpeg_message(std::span<const std::byte> data, const std::string& expected) {
+MILLRACE_RARE std::string other_format_message(std::span<const std::byte> data, const std::string& expected) {
   if (data.empty()) return expected + " was expected, but there are 0 bytes";
   if (const auto format = sniff_format(data); !format.empty())
     return expected + " was expected, but the bytes look like " + std::string(format);
@@ -108,7 +108,7 @@ MILLRACE_RARE std::string first_bytes(std::span<const std::byte> data) {
 
 MILLRACE_RARE void throw_not_a_jpeg(std::span<const std::byte> data) {
   if (data.empty() || !sniff_format(data).empty())
-    throw_bad_jpeg(not_a_jpeg_message(data, "a JPEG"), not_a_jpeg_hint(data).advice);
+    throw_bad_jpeg(other_format_message(data, "a JPEG"), hint_on_format(data).advice);
   throw_bad_jpeg(
       "a JPEG begins with ff d8 ff, but these " + std::to_string(data.size()) + " bytes begin with" + first_bytes(data),
       "Select the field that contains the JPEG");

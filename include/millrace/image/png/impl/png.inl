@@ -51,7 +51,7 @@ inline constexpr picture_format format{.name = "png", .render = render, .has_alp
 MILLRACE_INLINE picture_file read(const bytes& data, const png_options& options) {
   const std::string_view format_name = sniff_format(data);
   if (!format_name.empty() && format_name != "a PNG")
-    throw_bad_png(not_a_jpeg_message(data, "a PNG"), not_a_jpeg_hint(data).advice);
+    throw_bad_png(other_format_message(data, "a PNG"), hint_on_format(data).advice);
   const png_header header = read_png_header(data, {.max_pixels = options.limits.max_pixels});
   constexpr std::size_t longest = 65'535;
   if (header.width > longest || header.height > longest)

@@ -75,7 +75,7 @@ MILLRACE_INLINE pnm_header read_header(const bytes& file) {
   if (!file.text().starts_with('P') || (!format.empty() && !format.starts_with("a PNM"))) {
     error_location at{.stage = "pnm"};
     at.complete(location_of(file));
-    throw data_error(not_a_jpeg_message(file, "a PNM"), not_a_jpeg_hint(file).advice, at);
+    throw data_error(other_format_message(file, "a PNM"), hint_on_format(file).advice, at);
   }
   if (!is_pnm(file)) fail(file, "does not begin with P5 or P6: plain-text PNM and bitmaps are not supported");
   const auto h = read_pnm_header(file);
@@ -87,7 +87,7 @@ MILLRACE_INLINE pnm_header read_header(const bytes& file) {
 }
 
 /// Delivers rows directly from the file.
-class rows final : public rendered_pixel_rows {
+class rows final : public decoded_pixel_rows {
  public:
   explicit rows(const bytes& file) : file_(file), header_(read_header(file)) {
     for (std::size_t value = 0; value <= 255; ++value)
