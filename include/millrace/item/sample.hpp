@@ -40,7 +40,9 @@ class item_or_error {
   item_or_error(std::optional<T> item) {
     if (item) emplace(std::move(*item));
   }
-  item_or_error(std::exception_ptr error) noexcept { set_error(std::move(error)); }
+  item_or_error(std::exception_ptr error) noexcept : content_(error ? content::error : content::nothing) {
+    if (error) std::construct_at(&error_, std::move(error));
+  }
   item_or_error(item_or_error&& other) noexcept(noexcept(T(std::declval<T&&>()))) { move_from(other); }
   item_or_error& operator=(item_or_error&& other) noexcept(noexcept(T(std::declval<T&&>()))) {
     if (this == &other) return *this;

@@ -144,7 +144,7 @@ class sink {
   /// Writes one row.
   virtual void write(const row& r) = 0;
   virtual void tick(instant) {}   ///< called at least ten times per second; a sink may redraw its line or sync its file
-  virtual void close() {}   ///< called after the last row
+  virtual void close() {}         ///< called after the last row
 };
 
 /// Options of a log.

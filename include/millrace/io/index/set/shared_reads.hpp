@@ -164,8 +164,9 @@ class returning_samples {
 
 /// Returns the first sample that has this key, but does not begin at `own_offset_bytes`. Returns nothing if there is no
 /// such sample. Such samples exist if the members of a sample are not adjacent in a shard.
-inline MILLRACE_RARE_CODE std::optional<other_piece> find_other_piece_of_sample(const shard_index& index, std::string_view key,
-                                                                      std::uint64_t own_offset_bytes) {
+inline MILLRACE_RARE_CODE std::optional<other_piece> find_other_piece_of_sample(const shard_index& index,
+                                                                                std::string_view key,
+                                                                                std::uint64_t own_offset_bytes) {
   constexpr std::size_t max_text_bytes = 200;
   for (std::uint32_t i = 0; i < index.samples(); ++i) {
     const indexed_sample s = index.sample(i);
