@@ -57,8 +57,8 @@ namespace millrace { inline namespace MILLRACE_ABI {
 //
 // Samples are interleaved: a frame has one sample of each channel. An f32 sample is in [-1, 1). Only samples of files
 // that store floating-point numbers may be outside of this range. Rates are frames per second.
-// Errors: a format throws data_error, with its name as the stage, if the samples are damaged. Threads: the functions of
-// a format and of a resampler may be called by several threads, each with its own scratch.
+// Errors: a format throws data_error if the samples are damaged. The stage in this error is the name of the format.
+// Threads: the functions of a format and of a resampler may be called by several threads, each with its own scratch.
 
 /// Limits for data that may be damaged or malicious. The limits are checked before memory is allocated.
 struct audio_limits {

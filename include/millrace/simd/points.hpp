@@ -4,7 +4,8 @@
 //   const mr::detail::neon::four_doubles x = mr::detail::neon::four_of(0.5, 1.5, 2.5, 3.5);
 //   mr::detail::neon::rounded_down(x + mr::detail::neon::four_of(0.25));
 //
-// A register of floats contains `blocks` points, one per block. Callers, threads: see words.hpp.
+// A register of floats consists of a number (`blocks`) of blocks of 16 bytes. Each block contains the four channels of
+// one point. Callers, threads: see words.hpp.
 #pragma once
 
 #include <millrace/simd/words.hpp>
@@ -72,7 +73,7 @@ template <int first>
 MILLRACE_SIMD floats joined(floats low, floats high) noexcept {
   return _mm256_castsi256_ps(_mm256_alignr_epi8(_mm256_castps_si256(high), _mm256_castps_si256(low), 4 * first));
 }
-/// Transposes four rows in each block.
+/// For each block, transposes the 4 x 4 matrix whose row i is this block of v[i].
 MILLRACE_SIMD void transpose(floats (&v)[4]) noexcept {
   const column_pairs rows = transposed_pairs(as_words(v[0]), as_words(v[1]), as_words(v[2]), as_words(v[3]));
   v[0] = (floats)rows.of_04;
@@ -91,7 +92,7 @@ MILLRACE_SIMD floats spread(float_block v) noexcept {
 MILLRACE_SIMD void join_axes(float_block x, float_block y, floats (&axes)[1]) noexcept {
   axes[0] = _mm256_insertf128_ps(_mm256_castps128_ps256(x), y, 1);
 }
-/// Returns the numbers of one axis, 0 (x) or 1 (y). Block b contains the four numbers of point first + b.
+/// Returns four numbers for each point, for one axis: 0 (x) or 1 (y). Block b of the result is for point `first` + b.
 /// The numbers of point i are in by_point[0][i] with AVX2 (both axes), and in by_point[axis][i] with NEON.
 template <int axis, int first>
 MILLRACE_SIMD floats of_axis(const floats (&by_point)[1][4]) noexcept {

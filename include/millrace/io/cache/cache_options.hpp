@@ -10,7 +10,7 @@
 #include <millrace/base/format.hpp>
 #include <millrace/base/notice.hpp>
 
-#include <condition_variable>   // std::chrono's durations; <chrono> adds a calendar
+#include <condition_variable>   // for std::chrono's durations, without the calendar of <chrono>
 #include <cstdint>
 #include <optional>
 #include <string>

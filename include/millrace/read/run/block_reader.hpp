@@ -23,8 +23,7 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-// Reads the samples of one block (consecutive positions of a rank) of an indexed_source one by one. This reader is for
-// data sets whose samples are cheap to read.
+// single_block_reader reads the samples of a block one by one. It is for data sets whose samples are cheap to read.
 //
 // Each reader owns one `Data::access`, whose constructor receives the samples of the block.
 // Data::access::read(located_sample) returns an item, and checksum() returns the checksum of the last item.
@@ -35,7 +34,7 @@ template <class Data>
 concept read_one_by_one = requires { typename Data::access; };
 
 /// Sets the identity of a sample. Returns whether the sample has an item to deliver. `positions` is the number of
-/// positions. A sample with a position that is not below it becomes a void row, which is not delivered
+/// positions. A sample whose position is not less than `positions` becomes a void row, which is not delivered
 /// (indexed_source.hpp).
 template <class Item>
 bool set_identity(sample<Item>& s, const ordered_sample& planned, std::uint64_t id, std::uint64_t positions) {
@@ -120,8 +119,8 @@ class block_reader {
   static constexpr std::size_t prefetched = 16;   // next() prefetches the record that is this number of records ahead
 
   void read();
-  /// Finds the next sample that cannot be read. A record is empty if its sample, or an earlier sample, could not be
-  /// read. Therefore this function reads the sample of each empty record again.
+  /// Finds the next sample that cannot be read. After a failure, the records of later samples may be empty, too.
+  /// Therefore this function reads the sample of each empty record again.
   void find_failure();
 
   std::shared_ptr<Data> data_;
