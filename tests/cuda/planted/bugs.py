@@ -218,7 +218,7 @@ OF_METRICS = (
     bug("metrics: the values after the last vector are not summed", METRIC_KERNELS,
         kernels("if (rest < count) f(to_float(data[rest]), rest);", "(void)rest;")),
     bug("metrics: each block adds up all values", METRIC_KERNELS,
-        kernels("team.block() * threads + t, team.blocks() * threads, [", "t, threads, [")),
+        kernels("team.block() * threads + t, team.blocks() * threads,", "t, threads,")),
     bug("metrics: the blocks of a group are counted from its begin", METRIC_KERNELS,
         kernels("first += adds[i++].blocks;", "first += adds[i++].blocks;\n    first = 0;")),
     bug("metrics: the last part is not merged", METRIC_KERNELS, kernels("t < count ?", "t + 1 < count ?")),
