@@ -6,8 +6,9 @@
 //     if (decoder.repaired()) s.count("repaired frames");   // shown by run.stats().counts
 //   }
 //
-// Threads: one worker at a time uses a scratch; another worker may use it later. Do not use a scratch after a nested
-// parallel loop of TBB. During that loop, the thread may run another task, which changes the content of the scratch.
+// Threads: one worker at a time uses a scratch; another worker may use it later. If a function runs a nested
+// parallel loop of TBB, its thread may run another task meanwhile, which changes the content of the scratch. After such
+// a loop, do not expect the earlier content.
 // Results must not depend on the content that earlier samples left in a scratch.
 #pragma once
 

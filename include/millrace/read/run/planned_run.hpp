@@ -71,10 +71,11 @@ class planned_run {
   virtual batch_origin account_for(ready_batch& b) = 0;
   /// Call it after the last batch.
   virtual void finish() {}
-  /// Returns the start of the session, and the ends of epochs. The result is empty if the order is computed from an
-  /// index.
+  /// Returns the number of the first batch of the session, and the batches at which epochs end. The result is empty if
+  /// the order is computed from an index.
   virtual batch_boundaries boundaries() const { return {}; }
-  /// Returns the state at the start of the session, which determines the epochs and the numbers of its batches.
+  /// Returns the state of the run at the start of the session. From it, the epoch and the number of each batch of the
+  /// session are computed.
   virtual batch_numbers numbers() const = 0;
   /// Returns the resume point for the beginning of the run, or "" without an index. Programs whose runs have the same
   /// order get the same text.
