@@ -185,7 +185,7 @@ namespace detail {
 
 /// The same as located_exception(where()). If where() throws, returns the current exception unchanged.
 template <class Where>
-MILLRACE_RARE std::exception_ptr located_by(const Where& where) noexcept {
+MILLRACE_RARE std::exception_ptr error_located_by(const Where& where) noexcept {
   const std::exception_ptr original = std::current_exception();
   try {
     return located_exception(where());

@@ -155,7 +155,7 @@ void launch_row_mix(T* rows, const tensor_view<const row_mix, 1>& mixes, const r
 template <detail::mixable_element T, std::size_t N>
 void mix_rows(const tensor_view<T, N>& rows, const tensor_view<const row_mix, 1>& mixes, stream_view stream,
               image_layout layout = detail::usual_layout<T>) {
-  detail::check_mixes(rows, mixes);
+  detail::check_mix_kernel_rows(rows, mixes);
   detail::check_on_device(rows, "mix_rows.hpp");
   detail::check_on_device(mixes, "mix_rows.hpp");
   const detail::row_grid grid = detail::grid_of(rows, layout);

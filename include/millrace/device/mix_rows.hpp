@@ -71,7 +71,7 @@ namespace millrace { inline namespace MILLRACE_ABI {
 template <detail::mixable_element T, std::size_t N>
 void mix_rows(const tensor_view<T, N>& rows, const tensor_view<const row_mix, 1>& mixes,
               image_layout layout = detail::usual_layout<T>) {
-  detail::check_mixes(rows, mixes);
+  detail::check_mix_kernel_rows(rows, mixes);
   const auto all = mixes.host();
   T* const begin = rows.host().data();
   const detail::row_grid grid = detail::grid_of(rows, layout);

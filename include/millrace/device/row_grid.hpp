@@ -2,7 +2,7 @@
 // contains its dimensions, independent of its layout.
 //
 //   const mr::detail::row_grid grid = mr::detail::grid_of(pixels, mr::image_layout::nhwc);   // of [B, H, W, 3]
-//   mr::detail::check_mixes(pixels, b.row_mixes());
+//   mr::detail::check_mix_kernel_rows(pixels, b.row_mixes());
 //
 // Errors: setup_error if the shapes of views do not match. Threads: pure functions; any thread.
 #pragma once
@@ -71,7 +71,7 @@ row_grid grid_of(const tensor_view<T, N>& rows, image_layout layout) noexcept {
 
 /// Throws setup_error unless there is one row_mix for each row.
 template <class T, std::size_t N>
-void check_mixes(const tensor_view<T, N>& rows, const tensor_view<const row_mix, 1>& mixes) {
+void check_mix_kernel_rows(const tensor_view<T, N>& rows, const tensor_view<const row_mix, 1>& mixes) {
   if (rows.shape[0] != mixes.shape[0])
     throw setup_error("the arguments of mix_rows do not match: got rows of shape " + to_string(rows.shape) + " and " +
                           std::to_string(mixes.shape[0]) + " row_mixes, expected one row_mix for each row",

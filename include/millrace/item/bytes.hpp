@@ -67,7 +67,8 @@ concept real_scalar = std::same_as<T, float> || std::same_as<T, double>;
 
 /// Returns the integer in a text as 64 bits, in two's complement if it is negative. Throws data_error if it is not
 /// between `lowest` and `largest`. `field` is used in errors (see throw_no_scalar()).
-std::uint64_t parse_integer(std::string_view text, std::string_view field, std::int64_t lowest, std::uint64_t largest);
+std::uint64_t parse_field_integer(std::string_view text, std::string_view field, std::int64_t lowest,
+                                  std::uint64_t largest);
 
 /// Reads the real number in a text. `field` is used in errors (see throw_no_scalar()).
 void parse_real(std::string_view text, std::string_view field, float& value);
@@ -79,8 +80,8 @@ template <class T>
 T parse_scalar(std::string_view text, std::string_view field = {}) {
   if constexpr (integer_scalar<T>) {
     using limits = std::numeric_limits<T>;
-    return static_cast<T>(parse_integer(text, field, static_cast<std::int64_t>(limits::min()),
-                                        static_cast<std::uint64_t>(limits::max())));
+    return static_cast<T>(parse_field_integer(text, field, static_cast<std::int64_t>(limits::min()),
+                                              static_cast<std::uint64_t>(limits::max())));
   } else {
     T value = 0;
     parse_real(text, field, value);
@@ -146,7 +147,7 @@ constexpr std::size_t entries_table_bytes(std::size_t rows) noexcept {
 std::size_t put_entries_table(block& b, std::size_t at, std::span<const entries_place> rows) noexcept;
 
 /// Returns the entry points of the field that consists of exactly the bytes in `view`.
-std::span<const std::byte> find_entries(block& b, std::span<const std::byte> view) noexcept;
+std::span<const std::byte> find_entries_of_block(block& b, std::span<const std::byte> view) noexcept;
 
 inline void poison([[maybe_unused]] block& b) noexcept {
 #ifndef NDEBUG
@@ -335,7 +336,7 @@ class bytes {
   /// Parts of a field and copies by owned() never have entry points. Valid while any `bytes` of the block lives.
   std::span<const std::byte> entries() const noexcept {
     if (!block_ || (block_.get()->entries_table == 0 && block_.get()->parts == 0)) return {};
-    return detail::find_entries(*block_.get(), view_);
+    return detail::find_entries_of_block(*block_.get(), view_);
   }
   /// Returns the block; null for borrowed bytes.
   const detail::block_ref& block() const noexcept { return block_; }

@@ -75,7 +75,7 @@ struct source_facts {
   std::string why_streamed{};   ///< the reason why the source has no index; may be empty
 };
 /// Returns a run over a source without an index.
-owner<replayed_run> replayed_run_for(const flow_facts& f, const planning_options& o, source_facts source);
+owner<replayed_run> select_replayed_run(const flow_facts& f, const planning_options& o, source_facts source);
 
 }}}   // namespace millrace::detail
 

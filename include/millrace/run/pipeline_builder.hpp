@@ -56,7 +56,7 @@ inline constexpr bool one_row_per_sample = !is_filter<Stage> && !is_expand<Stage
 /// Returns the points from which a resumed run can replay this stage: after each sample, at the end of each pass, or
 /// only at the start of the run. `Now` is the type of the items that the stage receives.
 template <class Now, class Stage>
-constexpr replay_start replay_start_of_stage() {
+constexpr replay_start pipeline_replay_start() {
   if constexpr (std::is_same_v<Stage, shuffle_stage> || std::is_same_v<Stage, take_stage>) {
     return replay_start::pass;
   } else if constexpr (is_expand<Stage>) {
@@ -76,7 +76,7 @@ constexpr bool only_maps_before_batch() {
 /// Returns the points from which a resumed run can replay all these stages.
 template <class Now, class Stage, class... Rest>
 constexpr replay_start replay_start_of(const stage_list<Stage, Rest...>*) {
-  constexpr replay_start here = replay_start_of_stage<Now, Stage>();
+  constexpr replay_start here = pipeline_replay_start<Now, Stage>();
   if constexpr (is_packing<Stage> && only_maps_before_batch<Rest...>()) {
     return replay_start::sample;
   } else if constexpr (is_batch<Stage> || sizeof...(Rest) == 0) {

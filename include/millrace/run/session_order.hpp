@@ -170,13 +170,13 @@ flow_facts facts_of(const Flow& flow) {
 
 /// Returns the run that reads a source as a stream.
 template <class Source>
-owner<replayed_run> streamed_run_for(const Source& source, const flow_facts& f, const planning_options& o) {
+owner<replayed_run> select_streamed_run(const Source& source, const flow_facts& f, const planning_options& o) {
   source_facts of{.data_set = fingerprint_of(source),
                   .times = file_times_of(source),
                   .max_lanes = max_lanes<Source>(o.session.lanes.value_or(0)),
                   .same_every_pass = same_samples_each_pass<Source>};
   if constexpr (requires { source.why_streamed(); }) of.why_streamed = source.why_streamed();
-  auto run = replayed_run_for(f, o, std::move(of));
+  auto run = select_replayed_run(f, o, std::move(of));
   if constexpr (requires { source.keep_older_order(); })
     if (run->keeps_older_order()) source.keep_older_order();
   return run;
@@ -188,7 +188,7 @@ owner<planned_run> planned_run_for(const Source& source, const flow_facts& f, co
   check_session_flow(f);
   if constexpr (may_be_planned<Flow>())
     if (f.has_index) return source.plan(indexed_options(f, o));
-  if constexpr (may_stream<Flow>()) return streamed_run_for(source, f, o);
+  if constexpr (may_stream<Flow>()) return select_streamed_run(source, f, o);
   else return nullptr;   // unreachable: a flow that cannot stream has an index
 }
 

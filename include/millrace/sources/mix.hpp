@@ -187,7 +187,7 @@ inline auto nested_mix_flow(const mixed_shard_leaves& leaves, std::uint64_t seed
 
 /// Returns the maps of one argument. Merges their options into `o`.
 template <class Flow>
-auto mix_part_maps_of(Flow& part, map_options& o) {
+auto mix_source_maps_of(Flow& part, map_options& o) {
   auto maps = maps_of(std::move(part.stages));
   add_options(maps, o);
   return mix_part_maps<decltype(maps), mix_part<Flow>::is_mix>{std::move(maps)};
@@ -261,7 +261,7 @@ auto mix(const mix_options& options, weighted<Flows>... of) {
   if constexpr ((detail::mixable_source<Flows>::maps + ...) == 0) return detail::nested_mix_flow(leaves, options.seed);
   else
     return detail::nested_mix_flow<typename std::tuple_element_t<0, std::tuple<Flows...>>::item>(
-        std::move(leaves), options.seed, std::tuple{detail::mix_part_maps_of(of.flow, of_maps)...}, of_maps);
+        std::move(leaves), options.seed, std::tuple{detail::mix_source_maps_of(of.flow, of_maps)...}, of_maps);
 }
 
 /// Returns the flow of a mix of mixes. In the list of sources, each inner mix is replaced by its sources.
@@ -273,8 +273,8 @@ auto mix(const mix_options& options, std::vector<weighted<Flow>> of) {
   map_options of_maps;
   if constexpr (detail::mixable_source<Flow>::maps == 0) return detail::nested_mix_flow(leaves, options.seed);
   else {
-    std::vector<decltype(detail::mix_part_maps_of(of.front().flow, of_maps))> parts;
-    for (weighted<Flow>& one : of) parts.push_back(detail::mix_part_maps_of(one.flow, of_maps));
+    std::vector<decltype(detail::mix_source_maps_of(of.front().flow, of_maps))> parts;
+    for (weighted<Flow>& one : of) parts.push_back(detail::mix_source_maps_of(one.flow, of_maps));
     return detail::nested_mix_flow<typename Flow::item>(std::move(leaves), options.seed, std::move(parts), of_maps);
   }
 }

@@ -66,7 +66,7 @@ token_type token_type_by_name(std::string_view name) noexcept;
 std::size_t decode_tokens(const std::byte* stored, token_type type, std::uint32_t max_id,
                           std::span<std::uint32_t> ids) noexcept;
 /// Returns a stored token as text, for messages.
-std::string token_text(const std::byte* stored, token_type type);
+std::string token_file_text(const std::byte* stored, token_type type);
 
 }}}   // namespace millrace::detail
 

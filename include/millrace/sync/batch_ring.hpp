@@ -46,7 +46,7 @@ struct ready_batch {
   std::uint64_t epoch = 0;
   std::size_t rows = 0;       ///< rows with samples; below options::rows only in a short last batch or with bucket()
   std::uint64_t digest = 0;   ///< sum of the digests of the rows, modulo 2^64
-  batch_extent extent{};
+  slot_extent extent{};
   std::exception_ptr error{};
   const std::string_view* keys = nullptr;   ///< keys of the rows; null unless options::keys is set
   std::vector<damaged_row> damaged{};       ///< in row order
@@ -105,7 +105,7 @@ class batch_ring {
     return rows_ - at(batch).void_rows.load(std::memory_order_relaxed);
   }
   /// Sets the state of a batch to READY. Must be called after the last row is done.
-  void set_ready(std::uint64_t batch, const batch_extent& extent = {});
+  void set_ready(std::uint64_t batch, const slot_extent& extent = {});
 
   /// Marks the first batch of an epoch.
   void mark_epoch_start(std::uint64_t batch);
@@ -162,7 +162,7 @@ class batch_ring {
     std::uint64_t batch = unknown, epoch = 0, error_position = unknown;
     std::atomic<std::size_t> to_come{0}, void_rows{0};
     std::atomic<std::uint64_t> digest{0};
-    batch_extent extent{};
+    slot_extent extent{};
     batch_keys keys;
     std::exception_ptr error;
     std::vector<damaged_row> damaged;

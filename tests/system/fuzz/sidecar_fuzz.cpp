@@ -19,7 +19,7 @@ namespace {
 namespace mr = millrace;
 using counts = std::map<std::string, std::optional<std::uint64_t>>;
 
-std::optional<std::uint64_t> parse_integer(const std::string& digits) {
+std::optional<std::uint64_t> parse_field_integer(const std::string& digits) {
   __extension__ unsigned __int128 value = 0;
   if (digits.empty()) return std::nullopt;
   for (const char c : digits) {
@@ -43,7 +43,7 @@ void count_members(counts& all, const slow::json_value& v, bool wids) {
   for (std::size_t i = 0; i < v.members.size(); ++i) {
     const slow::json_value& member = v.members[i];
     const std::string& key = v.keys[i];
-    const auto number = member.what == slow::json_value::kind::word ? parse_integer(member.text) : std::nullopt;
+    const auto number = member.what == slow::json_value::kind::word ? parse_field_integer(member.text) : std::nullopt;
     if (!wids && number) add(all, key, *number);
     if (key == "url") url = member.what == slow::json_value::kind::string ? member.text : "";
     if (key == "nsamples" && number) samples = number;
@@ -83,7 +83,7 @@ void check_dali(std::string_view text) {
   if (const std::size_t blank = line.find(' '); line.substr(0, 3) == "v1." && blank != std::string::npos) {
     std::string digits = line.substr(blank + 1);
     digits.resize(std::min(digits.size(), digits.find('\r')));
-    expected = parse_integer(digits);
+    expected = parse_field_integer(digits);
   }
   if (ours != expected) slow::fail("a DALI index counts " + std::to_string(ours.value_or(0)) + ", expected " +
                                     std::to_string(expected.value_or(0)));

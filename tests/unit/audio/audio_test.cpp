@@ -293,7 +293,7 @@ TEST_CASE("plans are columns: fixed and ragged, f32 and i16, one and several cha
       const rows* const one[] = {&items[i]};
       l.render(one, slot.data(), i, s);
     }
-    const mr::detail::batch_extent extent = l.close(slot.data(), items.size());
+    const mr::detail::slot_extent extent = l.close(slot.data(), items.size());
     const layout::delivered b{.base = slot.data(), .rows = items.size(), .extent = extent};
     const auto [mono, stereo, speech, wide] = l.views(b);
     REQUIRE(mono.shape == std::array<std::size_t, 2>{4, 30});

@@ -70,7 +70,7 @@ auto feeder_maps_before_batch(std::uint64_t seed, stage_list<Maps...>&& maps, st
 }
 
 /// Throws the setup_error for a flow whose rows cannot be computed alone.
-[[noreturn]] inline void throw_cannot_feed_rows(const std::string& got) {
+[[noreturn]] inline void throw_feeder_flow_error(const std::string& got) {
   throw setup_error("feed_rows() needs a flow in which each row can be computed alone: got " + got +
                         ", expected an index and one row for each sample",
                     "Use plain tars, and a flow that consists of shuffle, map and batch");
@@ -176,7 +176,7 @@ class flow_row_maker final : public row_maker {
 
   owner<planned> plan(flow_facts& facts, const session_options& options, notice_outlet& notices) {
     facts.has_index = is_planned<Flow>(source_, options.on_damage.policy != damage::fail, notices);
-    if (!facts.has_index) throw_cannot_feed_rows("an order without an index");
+    if (!facts.has_index) throw_feeder_flow_error("an order without an index");
     // Without a budget, no memory is used to read neighbors of samples: a feeder may never need them.
     owner<planned_run> run = planned_run_for<Flow>(source_, facts, {.session = options, .budget_bytes = 0});
     return owner<planned>(static_cast<planned*>(run.release()));

@@ -45,11 +45,11 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 /// Returns the build id that the linker stored in the program or the shared library that contains this function, as
 /// hexadecimal digits; empty if there is none.
-inline std::string program_build_id() {
+inline std::string feeder_build_id() {
   std::string id;
   const auto read_notes = [](dl_phdr_info* object, std::size_t, void* to) {
     const std::span headers(object->dlpi_phdr, object->dlpi_phnum);
-    const auto here = reinterpret_cast<std::uintptr_t>(&program_build_id);
+    const auto here = reinterpret_cast<std::uintptr_t>(&feeder_build_id);
     const auto contains = [&](const auto& h) {
       return h.p_type == PT_LOAD && here - (object->dlpi_addr + h.p_vaddr) < h.p_memsz;
     };
@@ -73,7 +73,7 @@ inline std::string program_build_id() {
 }
 
 /// Returns the facts that determine the bytes of rows, as lines `name=value`. `program` is a build id.
-inline std::string hello_text(const row_run& run, const std::string& program = program_build_id()) {
+inline std::string hello_text(const row_run& run, const std::string& program = feeder_build_id()) {
   if (program.empty())
     throw setup_error(
         "the program has no build id; trainers and feeders compare build ids to detect different programs",

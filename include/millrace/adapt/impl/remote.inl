@@ -56,8 +56,8 @@ class remote_interface final : public storage_interface {
     return remote_file::open(std::move(at), name, std::clamp(front_bytes, std::size_t{1}, most));
   }
   void assume(const std::string& name, const file_identity& identity) override {
-    context()->objects.put(
-        name, std::make_shared<remote_object>(remote_object{.name = name, .identity = identity, .is_assumed = true}));
+    context()->objects.put(name, std::make_shared<transfer_object>(
+                                     transfer_object{.name = name, .identity = identity, .is_assumed = true}));
   }
   std::optional<file_identity> find(const std::string& name) override {
     const auto at = context();

@@ -29,13 +29,13 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 class remote_object_table {
  public:
   /// Returns the object with this name, or null if the table does not contain it.
-  std::shared_ptr<remote_object> get(const std::string& name) const;
+  std::shared_ptr<transfer_object> get(const std::string& name) const;
   /// Stores the object with this name. If `object` is null, removes the entry.
-  void put(const std::string& name, std::shared_ptr<remote_object> object);
+  void put(const std::string& name, std::shared_ptr<transfer_object> object);
 
  private:
   mutable std::mutex mutex_;
-  std::unordered_map<std::string, std::shared_ptr<remote_object>> by_name_;
+  std::unordered_map<std::string, std::shared_ptr<transfer_object>> by_name_;
 };
 
 /// The prefetch window (limit of bytes ahead of the reader) of the most recently closed file.
@@ -74,8 +74,8 @@ class remote_file final : public stored_file {
   static std::unique_ptr<remote_file> open(std::shared_ptr<remote_context> context, const std::string& name,
                                            std::size_t front_bytes = usual_front_bytes);
   /// Requests one byte to check whether an object exists. A HEAD request would fail with signed URLs and some stores.
-  static std::shared_ptr<remote_object> find(remote_context& context, const std::string& name);
-  remote_file(std::shared_ptr<remote_context> context, std::shared_ptr<remote_object> object)
+  static std::shared_ptr<transfer_object> find(remote_context& context, const std::string& name);
+  remote_file(std::shared_ptr<remote_context> context, std::shared_ptr<transfer_object> object)
       : context_(std::move(context)), object_(std::move(object)), name_(object_->name) {}
   ~remote_file() override;
 
@@ -97,7 +97,7 @@ class remote_file final : public stored_file {
     ~abandon_guard();
   };
 
-  static part make_part(remote_context& context, const std::shared_ptr<remote_object>& object,
+  static part make_part(remote_context& context, const std::shared_ptr<transfer_object>& object,
                         const byte_interval& range, part_memory::need how);
 
   std::uint64_t size_bytes() const noexcept { return object_->identity->size_bytes; }
@@ -118,7 +118,7 @@ class remote_file final : public stored_file {
   void set_reading(bool reading) noexcept;
 
   const std::shared_ptr<remote_context> context_;
-  const std::shared_ptr<remote_object> object_;
+  const std::shared_ptr<transfer_object> object_;
   const std::string name_;
   std::deque<part> parts_;                // parts that are requested or complete, in the order of the reads
   std::deque<byte_interval> announced_;   // announced bytes that have not been requested yet

@@ -39,9 +39,9 @@ MILLRACE_INLINE bool is_wav(std::span<const std::byte> file) noexcept {
 }
 
 /// The chunks of a file, which begins with the signature of a WAV.
-class reader {
+class wav_reader {
  public:
-  explicit reader(std::span<const std::byte> file) noexcept : file_(file) {}
+  explicit wav_reader(std::span<const std::byte> file) noexcept : file_(file) {}
 
   audio_file read(const audio_limits& limits, const audio_format& format) const {
     const bool wide = text(0, 4) != "RIFF";   // RF64, BW64: sizes of 64 bits in ds64
@@ -222,7 +222,7 @@ MILLRACE_INLINE audio wav(bytes data, const wav_options& options) {
     fail(other.message, other.advice);
   }
   try {
-    file = detail::wav_files::reader(data).read(options.limits, detail::wav_files::format);
+    file = detail::wav_files::wav_reader(data).read(options.limits, detail::wav_files::format);
   } catch (const detail::wav_files::wav_error& e) {
     fail(e.problem, e.advice);
   }

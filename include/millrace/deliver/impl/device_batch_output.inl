@@ -248,7 +248,7 @@ MILLRACE_INLINE bool device_batch_output::try_to_wait(device_event& event) noexc
 }
 
 MILLRACE_RARE std::exception_ptr device_batch_output::lose_device() noexcept {
-  std::exception_ptr why = located_by([] { return error_location{.stage = "to_device"}; });
+  std::exception_ptr why = error_located_by([] { return error_location{.stage = "to_device"}; });
   {
     const std::lock_guard lock(mutex_);
     if (!lost_) lost_ = why;

@@ -30,7 +30,7 @@ void mix_rows_run(T* first, T* second, std::size_t count, const mix_weights& w) 
   if (w.other == 0) return;
   std::size_t done = 0;
 #if defined __x86_64__ || defined __aarch64__
-  if (cpu_has_word_layer()) done = word_layer::mix_row_vectors(first, second, count, w);
+  if (cpu_has_word_layer()) done = word_layer::run_mix_rows_kernel(first, second, count, w);
 #endif
   mix_row_scalar(first + done, second + done, count - done, w);
 }

@@ -279,7 +279,7 @@ enum class inflate_status : std::uint8_t {
 };
 
 /// Returns a description of the status, for messages.
-const char* describe(inflate_status status) noexcept;
+const char* inflate_status_text(inflate_status status) noexcept;
 
 /// Delivers the pieces of a stream.
 class inflate_input {

@@ -130,7 +130,7 @@ void render_group_of_pictures(const Item& item, std::span<std::uint8_t> row, scr
 // Renders an image from the rows of pixels that a decoder delivers from top to bottom. Images of all formats except
 // JPEG are rendered in this way.
 //
-//   struct gray_rows final : mr::detail::decoded_pixel_rows {
+//   struct gray_rows final : mr::detail::picture_job_rows {
 //     void start(const mr::detail::plane_box& box) override { row = box.top; left = box.left; }
 //     void next(std::span<std::uint8_t> rgbx) override { fill(rgbx, row++, left); }
 //     std::size_t row = 0, left = 0;
@@ -179,9 +179,9 @@ class row_finisher {
 };
 
 /// Delivers the rows of a box of an image.
-class decoded_pixel_rows {
+class picture_job_rows {
  public:
-  virtual ~decoded_pixel_rows() = default;
+  virtual ~picture_job_rows() = default;
   /// Called once, before the first row. The box is columns [left, right) of rows [top, bottom) of the stored image.
   virtual void start(const plane_box& box) = 0;
   /// Writes the next row of the box.
@@ -189,7 +189,7 @@ class decoded_pixel_rows {
 };
 
 /// Delivers the rows of several files, one file after the other.
-class row_decoder : public decoded_pixel_rows {
+class row_decoder : public picture_job_rows {
  public:
   /// Begins the file of `job`. If `with_alpha` is true, the fourth byte of each pixel must be alpha.
   virtual void open(const picture_job& job, bool with_alpha) = 0;
@@ -198,7 +198,7 @@ class row_decoder : public decoded_pixel_rows {
 };
 
 /// Renders a job from the rows that `rows` delivers.
-void render_rows(const picture_job& job, decoded_pixel_rows& rows, scratch& s);
+void render_rows(const picture_job& job, picture_job_rows& rows, scratch& s);
 
 /// Renders each job from the rows of its file. Adds the number of jobs that reused decoded rows to the event count
 /// event_name::shared.

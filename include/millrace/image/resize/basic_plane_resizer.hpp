@@ -67,7 +67,7 @@ class basic_plane_resizer {
   /// rows().source_begin().
   void set_source(std::size_t left, std::size_t width) {
     input_pixels_ = width;
-    input_bytes_ = width + guarded_plane::slack_bytes;
+    input_bytes_ = width + guarded_resize_plane::slack_bytes;
     input_.resize(std::max(input_.size(), 12 * input_bytes_));
     pixels_.resize(std::max(pixels_.size(), 4 * input_bytes_));
     input_rows_ = 0;
@@ -247,7 +247,7 @@ class basic_plane_resizer {
   basic_plane_resampler<Kernels> main_, chroma_;
   basic_rgb_rows<typename Kernels::upsampling> color_;
   row_taps main_taps_, chroma_taps_;
-  guarded_plane plane_[3];
+  guarded_resize_plane plane_[3];
   std::size_t luma_top_ = 0, chroma_top_ = 0;
   std::size_t outputs_ = 0, width_ = 0, next_output_ = 0, line_bytes_ = 0, row_pixels_ = 0;
   bool straight_ = false, streams_ = false;

@@ -10,8 +10,8 @@
 // add `offset` to each sum. Each implementation writes the outputs in its own order. Its row kernels later restore the
 // left-to-right order.
 // Units: in `out`, each row has columns.padded() elements, and the rows begin `stride` elements apart. run() processes
-// four rows; a caller with fewer rows must repeat a row. run_wide() processes one row. Up to guarded_plane::slack_bytes
-// are read beyond the end of a row.
+// four rows; a caller with fewer rows must repeat a row. run_wide() processes one row. Up to
+// guarded_resize_plane::slack_bytes are read beyond the end of a row.
 // Errors: none. Threads: several threads may call run() and run_wide() at the same time, but not build().
 #pragma once
 

@@ -88,8 +88,8 @@ class tap_columns {
   void run(const tap_column_rows& r) const noexcept {
     switch (kind_) {
       case kind::short_taps:
-        if (wide_) avx512::short_columns::run(short_, r, pairs_, true);
-        else short_columns::run(short_, r, pairs_, one_window_);
+        if (wide_) avx512::short_tap_columns::run(short_, r, pairs_, true);
+        else short_tap_columns::run(short_, r, pairs_, one_window_);
         break;
       case kind::medium_taps: wide_ ? wide_medium_.run(r) : medium_.run(r); break;
       default:

@@ -30,7 +30,7 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 // A plane in which vector loads may read up to slack_bytes beyond the end of each row. The last rows of the plane are
 // copied for this purpose. Lifetime: a row is valid until the next set(), and not longer than the memory of the
 // plane_view.
-class guarded_plane {
+class guarded_resize_plane {
  public:
   static constexpr std::size_t slack_bytes = 64;
 
@@ -82,7 +82,7 @@ class basic_rgb_rows {
     for (std::size_t c = 0; c < 3; ++c) plane_[c].set(planes.component[c]);
     left_ = half_width_ ? left & ~std::size_t{1} : left;
     count_ = right - left_;
-    row_bytes_ = (count_ + 31) / 32 * 32 + guarded_plane::slack_bytes;
+    row_bytes_ = (count_ + 31) / 32 * 32 + guarded_resize_plane::slack_bytes;
     pixels_.resize(std::max(pixels_.size(), 3 * rows_at_once * row_bytes_));
     chroma_.resize(std::max(chroma_.size(), 2 * row_bytes_));
     sums_stride_ = row_bytes_ / 2 + sums_margin;
@@ -119,7 +119,7 @@ class basic_rgb_rows {
   void compute_four_rows(std::size_t y) noexcept {
     const std::size_t in_region = y - static_cast<std::size_t>(planes_.top), own = in_region / 2;
     for (std::size_t c = 0; c < 2; ++c) {
-      const guarded_plane& plane = plane_[1 + c];
+      const guarded_resize_plane& plane = plane_[1 + c];
       const chroma_span s = source_span_of(plane);
       const auto [first, second, third, fourth] = plane.four_rows(own == 0 ? 0 : own - 1);
       const bool is_top = own == 0;   // the first chroma row also replaces the missing row above it
@@ -179,7 +179,7 @@ class basic_rgb_rows {
     std::size_t begin, before, count;
   };
 
-  chroma_span source_span_of(const guarded_plane& plane) const noexcept {
+  chroma_span source_span_of(const guarded_resize_plane& plane) const noexcept {
     const std::size_t first = chroma_left(), before = first == 0 ? 0 : 1;
     const std::size_t end = std::min(first + (count_ + 1) / 2 + 1, plane.width());
     return {first - before, before, end - first + before};
@@ -224,7 +224,7 @@ class basic_rgb_rows {
 
   const bool wide_vectors_;
   jpeg_planes planes_;
-  guarded_plane plane_[3];
+  guarded_resize_plane plane_[3];
   bool half_width_ = false, half_height_ = false, repeats_ = false;
   std::size_t left_ = 0, count_ = 0, row_bytes_ = 0, sums_stride_ = 0;
   std::vector<std::uint8_t> pixels_, chroma_;

@@ -139,7 +139,7 @@ struct column_place<T> {
   std::int32_t* lengths(std::byte* base) const noexcept {
     return reinterpret_cast<std::int32_t*>(base + lengths_at_bytes);
   }
-  /// Returns the maximum of batch_extent::padded_to for this column.
+  /// Returns the maximum of slot_extent::padded_to for this column.
   std::size_t longest(std::size_t rows) const noexcept {
     if constexpr (sized) return shape[0] << 16 | shape[1];
     else if constexpr (list) return rows * shape[0];
@@ -201,7 +201,7 @@ struct column_place<T> {
 
   /// Pads the rows, and moves them to the end of the used part of the slot (`used_bytes`), without gaps. Lists are not
   /// padded, and their lengths become offsets. A fixed column does not change. Adds the bytes of the rows to
-  /// `used_bytes`. Returns the number for batch_extent::padded_to. `places` may be null.
+  /// `used_bytes`. Returns the number for slot_extent::padded_to. `places` may be null.
   std::uint32_t close(std::byte* base, std::size_t rows, std::size_t& used_bytes,
                       [[maybe_unused]] const list_places* places = nullptr) const noexcept {
     auto* const numbers_of_rows = lengths(base);

@@ -36,7 +36,7 @@ class column_places {
   static constexpr std::size_t ragged = (std::size_t{0} + ... + (varying_item<Types> ? 1 : 0));
   /// True if at least one column is a column of lists.
   static constexpr bool has_lists = (list_item<Types> || ...);
-  static_assert(ragged <= batch_extent::max_ragged, "millrace: a batch has at most 8 ragged columns");
+  static_assert(ragged <= slot_extent::max_ragged, "millrace: a batch has at most 8 ragged columns");
 
   /// Returns the number of rows in a full batch.
   std::size_t rows() const noexcept { return rows_; }
@@ -66,7 +66,7 @@ class column_places {
   struct delivered {
     std::byte* base = nullptr;
     std::size_t rows = 0;
-    batch_extent extent{};
+    slot_extent extent{};
     memory_kind memory = memory_kind::host;
   };
   /// Returns the view of a column: `[rows, ...]`, or a padded_view, sized_view or list_view if it is ragged.

@@ -122,8 +122,8 @@ class columns : public column_places<member_type<Members>...> {
 
   /// Pads ragged rows, and removes the gaps between the rows. Returns the used part of the slot. Call close() when all
   /// rows of the batch are written, and on one thread only. Pass the same `lists` as to render().
-  batch_extent close(std::byte* base, std::size_t rows, const batch_lists* lists = nullptr) const noexcept {
-    batch_extent e{.used_bytes = ragged_at_bytes_};
+  slot_extent close(std::byte* base, std::size_t rows, const batch_lists* lists = nullptr) const noexcept {
+    slot_extent e{.used_bytes = ragged_at_bytes_};
     (close_column<Members>(base, rows, e, lists), ...);
     return e;
   }
@@ -213,7 +213,7 @@ class columns : public column_places<member_type<Members>...> {
     place.lengths(base)[row] = static_cast<std::int32_t>(one.length());
   }
   template <auto M>
-  void close_column(std::byte* base, std::size_t rows, batch_extent& e, const batch_lists* lists) const noexcept {
+  void close_column(std::byte* base, std::size_t rows, slot_extent& e, const batch_lists* lists) const noexcept {
     if constexpr (is_ragged<M>)
       e.padded_to[places::template ragged_index<index_of<M>>()] = std::get<index_of<M>>(places_).close(
           base, rows, e.used_bytes, places_in<M>(lists));

@@ -309,7 +309,7 @@ struct member_text {
 };
 
 template <auto M>
-constexpr member_text text_of_member() {
+constexpr member_text column_member_text() {
   if constexpr (std::is_member_object_pointer_v<decltype(M)>) {
     constexpr std::string_view full = compiler_text<M>();
     return {.owner = without_anonymous(full.substr(full[0] == '(' || full[0] == '&' ? full.find('&') + 1 : 0)),
@@ -327,7 +327,7 @@ constexpr member_text text_of_member() {
 /// Returns "example::pixels", from the compiler's texts; omits an anonymous namespace.
 template <auto M>
 constexpr auto spell_member() {
-  constexpr member_text text = text_of_member<M>();
+  constexpr member_text text = column_member_text<M>();
   constexpr std::string_view separator = text.name.empty() ? "" : "::";
   std::array<char, text.owner.size() + separator.size() + text.name.size() + 1> spelling{};
   auto end = std::copy(text.owner.begin(), text.owner.end(), spelling.begin());

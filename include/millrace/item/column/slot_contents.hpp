@@ -1,15 +1,15 @@
 // The contents of a slot (the memory of a batch) that are not columns: the extent of its columns, and its keys.
 //
-//   mr::detail::batch_extent e = layout.close(base, rows);     // pads ragged rows and removes gaps
+//   mr::detail::slot_extent e = layout.close(base, rows);     // pads ragged rows and removes gaps
 //   backend.copy_to_device(to, base, e.used_bytes);
 //
 //   mr::detail::batch_keys keys(256);
 //   keys.set(row, s.origin.key());            // each worker sets the keys of the rows that it renders
 //   std::span(keys.texts(), rows);            // one std::string_view for each row
 //
-// The values of a batch_extent are known only after the last row is written. For the keys, each row reuses its buffer
+// The values of a slot_extent are known only after the last row is written. For the keys, each row reuses its buffer
 // for every batch. The buffer grows to the longest key of that row.
-// Threads: set() may run on different rows concurrently; a batch_extent is not synchronized. Errors: std::bad_alloc.
+// Threads: set() may run on different rows concurrently; a slot_extent is not synchronized. Errors: std::bad_alloc.
 #pragma once
 
 #include <millrace/base/version.hpp>
@@ -24,7 +24,7 @@
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 /// The used bytes of a slot, the padded lengths of its ragged columns, and its rows without a sample.
-struct batch_extent {
+struct slot_extent {
   static constexpr std::size_t max_ragged = 8;   ///< maximum number of ragged columns in a batch
 
   /// The padded row length of each ragged column, in the order of batch<...>. If the rows of a column vary in height

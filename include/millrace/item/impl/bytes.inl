@@ -45,7 +45,7 @@ constexpr bool is_digit(char c) noexcept { return c >= '0' && c <= '9'; }
 
 /// Removes the digits at the front of `text`, including single underscores between digits. Returns the number of
 /// digits.
-MILLRACE_INLINE std::size_t skip_number_digits(std::string_view& text) noexcept {
+MILLRACE_INLINE std::size_t skip_field_digits(std::string_view& text) noexcept {
   std::size_t digits = 0, at = 0;
   while (at < text.size()) {
     if (is_digit(text[at])) ++digits;
@@ -63,7 +63,7 @@ MILLRACE_INLINE bool skip_number_sign(std::string_view& text) noexcept {
 }
 
 /// Returns true if the texts are equal; `word` is lower case.
-MILLRACE_INLINE bool equal_ignoring_case(std::string_view text, std::string_view word) noexcept {
+MILLRACE_INLINE bool bytes_equal_ignoring_case(std::string_view text, std::string_view word) noexcept {
   if (text.size() != word.size()) return false;
   for (std::size_t i = 0; i < text.size(); ++i)
     if ((text[i] >= 'A' && text[i] <= 'Z' ? static_cast<char>(text[i] - 'A' + 'a') : text[i]) != word[i]) return false;
@@ -79,13 +79,13 @@ struct decimal {
 
 MILLRACE_INLINE decimal scan_decimal_number(std::string_view text) noexcept {
   const std::string_view all = text;
-  std::size_t digits = skip_number_digits(text);
+  std::size_t digits = skip_field_digits(text);
   const std::string_view integer_part = all.substr(0, all.size() - text.size());
   std::string_view fraction;
   if (text.starts_with('.')) {
     text.remove_prefix(1);
     const std::string_view from = text;
-    digits += skip_number_digits(text);
+    digits += skip_field_digits(text);
     fraction = from.substr(0, from.size() - text.size());
   }
   if (digits == 0) return {};
@@ -95,7 +95,7 @@ MILLRACE_INLINE decimal scan_decimal_number(std::string_view text) noexcept {
     text.remove_prefix(1);
     exponent_negative = skip_number_sign(text);
     const std::string_view from = text;
-    if (skip_number_digits(text) == 0) return {};
+    if (skip_field_digits(text) == 0) return {};
     constexpr std::int64_t enough = std::numeric_limits<std::int64_t>::max() / 100;
     for (const char c : from.substr(0, from.size() - text.size()))
       if (c != '_' && exponent < enough) exponent = exponent * 10 + (c - '0');
@@ -115,12 +115,12 @@ MILLRACE_INLINE decimal scan_decimal_number(std::string_view text) noexcept {
   return {.valid = true, .below_one = (exponent_negative ? magnitude - exponent : magnitude + exponent) <= 0};
 }
 
-MILLRACE_INLINE std::uint64_t parse_integer(std::string_view text, std::string_view field, std::int64_t lowest,
-                                            std::uint64_t largest) {
+MILLRACE_INLINE std::uint64_t parse_field_integer(std::string_view text, std::string_view field, std::int64_t lowest,
+                                                  std::uint64_t largest) {
   std::string_view digits = number_without_blanks(text);
   const bool negative = skip_number_sign(digits);
   std::string_view rest = digits;
-  if (skip_number_digits(rest) == 0 || !rest.empty())
+  if (skip_field_digits(rest) == 0 || !rest.empty())
     throw_no_scalar(text, field, " is not a valid integer", "Use decimal digits, such as 7 or -12");
   const std::uint64_t limit = negative ? 0 - static_cast<std::uint64_t>(lowest) : largest;
   std::uint64_t value = 0;
@@ -139,12 +139,12 @@ template <class T>
 void parse_real_number(std::string_view text, std::string_view field, T& value) {
   std::string_view number = number_without_blanks(text);
   const bool negative = skip_number_sign(number);
-  if (equal_ignoring_case(number, "nan")) {
+  if (bytes_equal_ignoring_case(number, "nan")) {
     value = std::numeric_limits<T>::quiet_NaN();
     return;
   }
   value = std::numeric_limits<T>::infinity();
-  if (!equal_ignoring_case(number, "inf") && !equal_ignoring_case(number, "infinity")) {
+  if (!bytes_equal_ignoring_case(number, "inf") && !bytes_equal_ignoring_case(number, "infinity")) {
     const decimal scanned = scan_decimal_number(number);
     if (!scanned.valid)
       throw_no_scalar(text, field, " is not a valid real number", "Use a decimal number, such as 0.5, -3 or 1e-4");
@@ -198,9 +198,9 @@ MILLRACE_INLINE void release_parts(block& b) noexcept {
   b.parts = 0;
 }
 
-MILLRACE_INLINE std::span<const std::byte> find_entries(block& b, std::span<const std::byte> view) noexcept {
+MILLRACE_INLINE std::span<const std::byte> find_entries_of_block(block& b, std::span<const std::byte> view) noexcept {
   for (block* const part : parts_of(b))
-    if (const auto entries = find_entries(*part, view); !entries.empty()) return entries;
+    if (const auto entries = find_entries_of_block(*part, view); !entries.empty()) return entries;
   if (b.entries_table == 0) return {};
   const std::byte* const table = b.data() + std::size_t{b.entries_table} * alignof(entries_place);
   std::size_t count;

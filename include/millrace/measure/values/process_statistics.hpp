@@ -42,7 +42,7 @@ struct process_statistics {
 
 /// In a small file, finds a line that begins with `word`, such as "throttled_usec 120" or "read_bytes: 4096". Returns
 /// the number after `word`.
-std::optional<std::uint64_t> process_number_after(const std::string& path, const char* word);
+std::optional<std::uint64_t> process_statistic_after(const std::string& path, const char* word);
 
 /// Returns the total time in which the calling thread was ready to run, but not running. The result is empty if the
 /// system does not report this time. Costs a few microseconds and does not allocate.

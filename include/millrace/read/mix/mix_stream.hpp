@@ -126,7 +126,7 @@ class mix_stream {
         return true;
       }
     } catch (...) {
-      const std::exception_ptr why = located_by([&] {
+      const std::exception_ptr why = error_located_by([&] {
         error_location at;
         if constexpr (requires { source_.shard_name(order_[next_shard_]); })
           at.shard = source_.shard_name(order_[next_shard_]);

@@ -217,7 +217,7 @@ MILLRACE_INLINE std::uint64_t lane_shard_counts<Source>::read_through(std::size_
         return std::max(samples, source_->stated_samples(shard));
       return samples;
     }
-    std::rethrow_exception(located_by([&] {
+    std::rethrow_exception(error_located_by([&] {
       error_location at{.stage = "source"};
       if constexpr (requires { source_->shard_name(shard); }) at.shard = source_->shard_name(shard);
       return at;

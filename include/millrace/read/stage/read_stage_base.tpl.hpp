@@ -142,7 +142,7 @@ MILLRACE_RARE void read_stage_base<Source>::work(std::size_t thread) {
     } catch (...) {
       // Keeps the lock, because no other thread may pass on samples after a lost sample.
       if (!lock.owns_lock()) lock.lock();
-      finish(located_by([] { return error_location{.stage = "source"}; }));
+      finish(error_located_by([] { return error_location{.stage = "source"}; }));
       next_->publish();
       wake_one();
     }

@@ -19,7 +19,7 @@ namespace millrace { inline namespace MILLRACE_ABI {
 
 namespace detail {
 
-std::string padded_text(std::string text, std::size_t width, bool right = false);
+std::string report_cell(std::string text, std::size_t width, bool right = false);
 
 /// Returns text such as "p50 25.1 ms  p95 26.0 ms  p99 31.7 ms".
 std::string quantiles_text(const distribution& d);

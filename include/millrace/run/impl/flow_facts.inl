@@ -82,8 +82,8 @@ MILLRACE_RARE indexed_run_options indexed_options(const flow_facts& f, const pla
           .max_held_bytes = std::min(std::size_t{256} << 20, o.budget_bytes / 8)};
 }
 
-MILLRACE_RARE owner<replayed_run> replayed_run_for(const flow_facts& f, const planning_options& o,
-                                                   source_facts source) {
+MILLRACE_RARE owner<replayed_run> select_replayed_run(const flow_facts& f, const planning_options& o,
+                                                      source_facts source) {
   const shard_order order({.seed = f.seed,
                            .shards = f.settings.shards,
                            .shuffled = f.window > 0,

@@ -269,7 +269,7 @@ MILLRACE_INLINE batch_lease run_core::lease(ready_batch& b) {
   try {
     out = batch_maker::lease(output_, b, settings_.device.stream, origin);
   } catch (...) {
-    fail(located_by([] { return error_location{.stage = "next"}; }));
+    fail(error_located_by([] { return error_location{.stage = "next"}; }));
   }
   if (b.error) {
     out.release();

@@ -159,7 +159,7 @@ MILLRACE_INLINE void keep_common(std::string& folder, std::string_view other) {
 }
 
 /// Returns the folder with which all paths of a pattern begin, before any glob of the pattern.
-MILLRACE_INLINE std::string fixed_part(std::string_view pattern, const storage& at) {
+MILLRACE_INLINE std::string fixed_part_of_files(std::string_view pattern, const storage& at) {
   std::string common;
   bool first = true;
   for (std::size_t begin = 0; begin <= pattern.size();) {
@@ -197,7 +197,7 @@ MILLRACE_INLINE named_files find_files(std::string_view pattern, const files_opt
                                 .unreadable_at_most = std::numeric_limits<std::size_t>::max(),
                                 .recursive = true};
   std::vector<std::string> paths = list_files(pattern, {.rule = rule, .at = o.storage});
-  return with_root_folder(std::move(paths), fixed_part(pattern, o.storage), o);
+  return with_root_folder(std::move(paths), fixed_part_of_files(pattern, o.storage), o);
 }
 
 MILLRACE_INLINE named_files find_files(std::vector<std::string> names, const files_options& o) {

@@ -260,7 +260,7 @@ MILLRACE_INLINE std::size_t decode_tokens(const std::byte* stored, token_type ty
   return token_values::with_type(type, [&]<class T>(T) { return token_values::decode<T>(stored, max_id, ids); });
 }
 
-MILLRACE_INLINE std::string token_text(const std::byte* stored, token_type type) {
+MILLRACE_INLINE std::string token_file_text(const std::byte* stored, token_type type) {
   return token_values::with_type(type, [&]<class T>(T) {
     T value;
     std::memcpy(&value, stored, sizeof value);

@@ -171,8 +171,9 @@ MILLRACE_INLINE packed window_of(std::span<const std::byte> stored, const stored
   const std::int64_t limit = type.is_signed && type.bytes < 8 ? std::int64_t{1} << (8 * type.bytes - 1) : 0;
   std::uint64_t most = window.max_id;
   if (limit > 0) most = std::min(most, static_cast<std::uint64_t>(limit - 1));
-  throw data_error("a token is not in the vocabulary: got id " + token_text(stored.data() + good * type.bytes, type) +
-                       ", expected 0 to " + std::to_string(most),
+  throw data_error("a token is not in the vocabulary: got id " +
+                       token_file_text(stored.data() + good * type.bytes, type) + ", expected 0 to " +
+                       std::to_string(most),
                    "Check token_files_options::vocabulary and token_bytes, and the tokenizer that wrote the file",
                    {.stage = "tokens",
                     .shard = std::string(window.file),

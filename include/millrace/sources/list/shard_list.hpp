@@ -71,9 +71,9 @@ struct shard_listing_options {
 std::vector<std::string> list_stored(std::string_view pattern, const shard_listing_options& o);
 
 /// Returns the files of a pattern.
-std::vector<std::string> resolve_names(std::string_view pattern, const shard_listing_options& o);
+std::vector<std::string> resolve_shard_names(std::string_view pattern, const shard_listing_options& o);
 /// Returns the files of a list. The names are used literally.
-std::vector<std::string> resolve_names(const std::vector<std::string>& names, const shard_listing_options& o);
+std::vector<std::string> resolve_shard_names(const std::vector<std::string>& names, const shard_listing_options& o);
 
 /// Any type from which a std::string can be constructed, such as a literal or a std::filesystem::path.
 template <class T>
@@ -100,7 +100,7 @@ auto names_of(const Names& names) {
 /// Returns the files of a pattern or a list of names.
 template <file_names Names>
 std::vector<std::string> list_files(const Names& names, const shard_listing_options& o) {
-  return resolve_names(names_of(names), o);
+  return resolve_shard_names(names_of(names), o);
 }
 
 }   // namespace detail

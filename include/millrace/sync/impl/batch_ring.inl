@@ -65,7 +65,7 @@ MILLRACE_INLINE std::vector<damaged_row>& batch_ring::damaged(std::uint64_t batc
   return all;
 }
 
-MILLRACE_INLINE void batch_ring::set_ready(std::uint64_t batch, const batch_extent& extent) {
+MILLRACE_INLINE void batch_ring::set_ready(std::uint64_t batch, const slot_extent& extent) {
   {
     const std::lock_guard lock(mutex_);
     slot& s = at(batch);

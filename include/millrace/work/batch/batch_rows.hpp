@@ -111,7 +111,7 @@ class batch_rows : public worker_segment, public final_segment, public segment_r
 
  private:
   /// Pads ragged rows, and removes the gaps between the rows. Returns the used part of the slot.
-  virtual batch_extent close_columns(std::uint64_t batch, std::byte* base, std::size_t rows) const noexcept = 0;
+  virtual slot_extent close_columns(std::uint64_t batch, std::byte* base, std::size_t rows) const noexcept = 0;
   virtual std::span<std::uint8_t> flags_at(std::byte* base) const noexcept = 0;
   virtual void copy_row(std::byte* base, std::size_t from, std::size_t to) const noexcept = 0;
   virtual void clear_row(std::byte* base, std::size_t row) const noexcept = 0;

@@ -196,11 +196,11 @@ class batch_segment final : public batch_rows {
       if (!lists_.empty()) return lists_[batch % lists_.size()].get();
     return nullptr;
   }
-  batch_extent close_columns([[maybe_unused]] std::uint64_t batch, [[maybe_unused]] std::byte* base,
-                             [[maybe_unused]] std::size_t rows) const noexcept override {
+  slot_extent close_columns([[maybe_unused]] std::uint64_t batch, [[maybe_unused]] std::byte* base,
+                            [[maybe_unused]] std::size_t rows) const noexcept override {
     if constexpr (Columns::ragged > 0) {
       batch_lists* const lists = lists_of(batch);
-      const batch_extent used = columns_.close(base, rows, lists);
+      const slot_extent used = columns_.close(base, rows, lists);
       if (lists)
         for (list_places& places : *lists) places.clear();
       return used;

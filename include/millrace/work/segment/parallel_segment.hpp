@@ -120,7 +120,7 @@ class parallel_segment final : public worker_segment, public space_listener {
       } catch (...) {
         r.outputs.clear();
         r.source.what = sample<input>::kind::failed;
-        r.source.item.set_error(located_by([&] {
+        r.source.item.set_error(error_located_by([&] {
           error_location at = r.source.origin.where();
           at.stage = map_at_work == expanding_at_work ? "expand" : map_name(map_at_work);
           return at;
@@ -206,7 +206,7 @@ class parallel_segment final : public worker_segment, public space_listener {
     try {
       return pass_on(r);
     } catch (...) {
-      next_->finish(located_by([&] { return r.source.origin.where(); }));
+      next_->finish(error_located_by([&] { return r.source.origin.where(); }));
       ended_ = true;
     }
     return true;

@@ -132,7 +132,7 @@ class serial_segment final : public pipeline_node, public space_listener, public
           if (options_.passage) options_.passage->count_input();
           count_items();
         } catch (...) {
-          std::rethrow_exception(located_by([&] {
+          std::rethrow_exception(error_located_by([&] {
             error_location at = origin.where();
             at.stage = Stage::name;
             return at;
@@ -178,7 +178,7 @@ class serial_segment final : public pipeline_node, public space_listener, public
     try {
       return advance();
     } catch (...) {
-      next_->finish(located_by([] { return error_location{.stage = Stage::name}; }));
+      next_->finish(error_located_by([] { return error_location{.stage = Stage::name}; }));
       ended_ = true;
       waiting_.clear();
       at_ = 0;

@@ -96,7 +96,7 @@ bytes valid_body(mr::rng& random, std::size_t rows, std::size_t& computed) {
 }  // namespace
 
 TEST_CASE("only the text of the same program and run is accepted") {
-  const std::string text = mr::detail::hello_text(here), program = mr::detail::program_build_id();
+  const std::string text = mr::detail::hello_text(here), program = mr::detail::feeder_build_id();
   CHECK(text == "protocol=1\nlibrary=millrace " + std::to_string(MILLRACE_VERSION_MAJOR) + "." +
                     std::to_string(MILLRACE_VERSION_MINOR) + "." + std::to_string(MILLRACE_VERSION_PATCH) +
                     "\nprogram=" + program + "\norder=millrace version=6 seed=7 data=1f\n"
@@ -127,7 +127,7 @@ TEST_CASE("the build id is that of the program") {
         expected = text.substr(text.find("Build ID: ") + 10, text.find('\n') - text.find("Build ID: ") - 10);
     ::pclose(pipe);
   }
-  if (!expected.empty()) CHECK(mr::detail::program_build_id() == expected);
+  if (!expected.empty()) CHECK(mr::detail::feeder_build_id() == expected);
   CHECK_THROWS_WITH_AS(mr::detail::hello_text(here, ""), doctest::Contains("-Wl,--build-id"), mr::setup_error);
 }
 

@@ -274,7 +274,7 @@ TEST_CASE("vector kernels read no further than the slack after a row, however mu
     taps.build(axis);
     const mr::detail::tap_column_plan plan{.taps = taps, .flipped = d.chance(0.5), .wide = !bicubic && d.chance(0.5)};
     const auto count = static_cast<std::size_t>(width) * (plan.wide ? 2 : 1);
-    std::uint8_t* row = pages.last<std::uint8_t>(count + mr::detail::guarded_plane::slack_bytes);
+    std::uint8_t* row = pages.last<std::uint8_t>(count + mr::detail::guarded_resize_plane::slack_bytes);
     for (std::size_t k = 0; k < count; ++k) row[k] = static_cast<std::uint8_t>(plan.wide && k % 2 ? 0 : d.below(256));
     const long expected = sum_of_columns<mr::detail::portable_tap_columns>(plan, row);
     REQUIRE(sum_of_columns<kernels::tap_columns>(plan, row) == expected);

@@ -304,7 +304,7 @@ TEST_CASE("a closed slot stores each ragged column as a rectangle, and the other
       const example* const one[] = {&items[i]};
       l.render(one, slot.data(), i, memory);
     }
-    const mr::detail::batch_extent extent = l.close(slot.data(), there);
+    const mr::detail::slot_extent extent = l.close(slot.data(), there);
     REQUIRE(extent.used_bytes <= slot.size());
     if (there == 0) continue;
     // A device gets the used part, and nothing else.

@@ -8,13 +8,13 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-MILLRACE_INLINE std::shared_ptr<remote_object> remote_object_table::get(const std::string& name) const {
+MILLRACE_INLINE std::shared_ptr<transfer_object> remote_object_table::get(const std::string& name) const {
   const std::lock_guard lock(mutex_);
   const auto at = by_name_.find(name);
   return at == by_name_.end() ? nullptr : at->second;
 }
 
-MILLRACE_INLINE void remote_object_table::put(const std::string& name, std::shared_ptr<remote_object> object) {
+MILLRACE_INLINE void remote_object_table::put(const std::string& name, std::shared_ptr<transfer_object> object) {
   const std::lock_guard lock(mutex_);
   if (object) by_name_[name] = std::move(object);
   else by_name_.erase(name);
@@ -38,7 +38,7 @@ MILLRACE_INLINE std::size_t remote_context::part_size() const noexcept {
 
 MILLRACE_INLINE std::unique_ptr<remote_file> remote_file::open(std::shared_ptr<remote_context> context,
                                                                const std::string& name, std::size_t front_bytes) {
-  auto object = std::make_shared<remote_object>(remote_object{.name = name});
+  auto object = std::make_shared<transfer_object>(transfer_object{.name = name});
   part front = make_part(*context, object, {0, front_bytes}, part_memory::need::required);
   const abandon_guard guard{front, *context};
   context->engine.submit(front.fetch);
@@ -48,8 +48,8 @@ MILLRACE_INLINE std::unique_ptr<remote_file> remote_file::open(std::shared_ptr<r
   return file;
 }
 
-MILLRACE_INLINE std::shared_ptr<remote_object> remote_file::find(remote_context& context, const std::string& name) {
-  auto object = std::make_shared<remote_object>(remote_object{.name = name});
+MILLRACE_INLINE std::shared_ptr<transfer_object> remote_file::find(remote_context& context, const std::string& name) {
+  auto object = std::make_shared<transfer_object>(transfer_object{.name = name});
   std::byte one{};
   const auto fetch = std::make_shared<range_fetch>(object, 0, std::span(&one, 1));
   struct abandon_guard {
@@ -99,7 +99,7 @@ MILLRACE_INLINE remote_file::abandon_guard::~abandon_guard() {
 }
 
 MILLRACE_INLINE remote_file::part remote_file::make_part(remote_context& context,
-                                                         const std::shared_ptr<remote_object>& object,
+                                                         const std::shared_ptr<transfer_object>& object,
                                                          const byte_interval& range, part_memory::need how) {
   auto memory = context.memory.take(static_cast<std::size_t>(range.end_byte - range.first_byte), how);
   if (!memory) throw std::bad_alloc();
@@ -165,10 +165,10 @@ MILLRACE_INLINE bool remote_file::request_next(part_memory::need how) {
 }
 
 MILLRACE_INLINE std::size_t remote_file::read_now(std::uint64_t offset_bytes, std::span<std::byte> buffer) {
-  struct fetch_list {
+  struct remote_fetch_list {
     std::vector<std::shared_ptr<range_fetch>> all{};
     remote_context& context;
-    ~fetch_list() {
+    ~remote_fetch_list() {
       for (const auto& one : all) one->abandon();
       context.engine.sweep();
     }

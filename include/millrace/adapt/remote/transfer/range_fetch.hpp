@@ -27,7 +27,7 @@
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 /// An object, and the state that all its requests share.
-struct remote_object {
+struct transfer_object {
   std::string name{};
   /// Size and version of the object. If is_assumed is false, the first response sets this member before other fetches
   /// of the object begin.
@@ -39,12 +39,12 @@ struct remote_object {
 /// A range, the memory for it, and the number of bytes that have arrived.
 class range_fetch {
  public:
-  range_fetch(std::shared_ptr<remote_object> of, std::uint64_t offset_bytes, std::span<std::byte> memory)
+  range_fetch(std::shared_ptr<transfer_object> of, std::uint64_t offset_bytes, std::span<std::byte> memory)
       : object_(std::move(of)), offset_bytes_(offset_bytes), memory_(memory), size_bytes_(memory.size()) {}
   range_fetch(const range_fetch&) = delete;
   range_fetch& operator=(const range_fetch&) = delete;
 
-  const std::shared_ptr<remote_object>& object() const noexcept { return object_; }
+  const std::shared_ptr<transfer_object>& object() const noexcept { return object_; }
   std::uint64_t offset_bytes() const noexcept { return offset_bytes_; }
 
   /// Waits until `bytes` bytes have arrived. If the range is shorter, waits for the complete range. Returns the number
@@ -167,7 +167,7 @@ class range_fetch {
   // because the reader may read them again.
   static constexpr std::size_t least_direct_bytes = std::size_t{256} << 10;
 
-  const std::shared_ptr<remote_object> object_;
+  const std::shared_ptr<transfer_object> object_;
   const std::uint64_t offset_bytes_;
   mutable std::mutex mutex_;   // guards all members below; only the reader's thread uses buffered_from_
   std::condition_variable changed_{};

@@ -280,7 +280,7 @@ MILLRACE_ALWAYS_INLINE inline bool decode_first(band_stream& stream, const block
 }
 
 /// Returns the next `count` bits. `count` is at most 63.
-MILLRACE_ALWAYS_INLINE inline std::uint64_t coefficient_bits_at(std::uintptr_t bit, unsigned count) noexcept {
+MILLRACE_ALWAYS_INLINE inline std::uint64_t band_bits_at(std::uintptr_t bit, unsigned count) noexcept {
   if (__builtin_expect(count <= 57, 1)) return bit_window_at(bit) >> 1 >> (63 - count);
   constexpr unsigned half = 32;
   return bit_window_at(bit) >> (64 - half) << (count - half) | bit_window_at(bit + half) >> (64 + half - count);
@@ -340,7 +340,7 @@ MILLRACE_ALWAYS_INLINE inline bool decode_refinement(band_stream& stream, const 
         if constexpr (store) {
           // If the entry is only a run of zeros, this statement overwrites a zero with a zero.
           block[coefficient_order[first_of(place)]] = static_cast<std::int16_t>(value_of(window, e) * one);
-          corrected |= Sets::spread(coefficient_bits_at(bit + e.bits, count), passed);
+          corrected |= Sets::spread(band_bits_at(bit + e.bits, count), passed);
         }
         bit += e.bits + count;
         constexpr unsigned left_at_least = band_table::index_bits + 21;   // an entry of at most 21 bits, and an index
@@ -350,7 +350,7 @@ MILLRACE_ALWAYS_INLINE inline bool decode_refinement(band_stream& stream, const 
     }
     const unsigned count = size_of(pending);
     if constexpr (store) {
-      corrected |= Sets::spread(coefficient_bits_at(bit, count), pending);
+      corrected |= Sets::spread(band_bits_at(bit, count), pending);
       correct(block, corrected, one);
     }
     bit += count;

@@ -214,9 +214,9 @@ MILLRACE_INLINE picture picture::flip() const {
 namespace detail {
 
 /// Runs two operations in order.
-class row_operations final : public row_operation {
+class picture_row_operations final : public row_operation {
  public:
-  row_operations(std::shared_ptr<const row_operation> first, std::shared_ptr<const row_operation> then) noexcept
+  picture_row_operations(std::shared_ptr<const row_operation> first, std::shared_ptr<const row_operation> then) noexcept
       : first_(std::move(first)), then_(std::move(then)) {}
 
   void run(const rgb_row& row, scratch& s) const override {
@@ -258,7 +258,8 @@ MILLRACE_INLINE padded_axis render_padded(plan_axis& axis, padding_mode mode) no
 MILLRACE_INLINE picture picture::apply(std::shared_ptr<const row_operation> operation) const {
   picture next = *this;
   if (next.operation_ && operation)
-    next.operation_ = std::make_shared<detail::row_operations>(std::move(next.operation_), std::move(operation));
+    next.operation_ = std::make_shared<detail::picture_row_operations>(std::move(next.operation_),
+                                                                       std::move(operation));
   else if (operation) next.operation_ = std::move(operation);
   return next;
 }

@@ -10,7 +10,7 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-MILLRACE_INLINE const char* describe(inflate_status status) noexcept {
+MILLRACE_INLINE const char* inflate_status_text(inflate_status status) noexcept {
   switch (status) {
     case inflate_status::more: return "more output than rows";
     case inflate_status::ended: return "the end of the stream";

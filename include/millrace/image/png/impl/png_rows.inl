@@ -322,7 +322,7 @@ MILLRACE_INLINE void png_rows::fail() const {
   if (status_ == inflate_status::ended)
     throw_bad_png("the PNG has too few bytes: its compressed data ends inside " + place());
   if (status_ != inflate_status::cut_short)
-    throw_bad_png("the PNG's compressed data is damaged at " + place() + ": got " + describe(status_));
+    throw_bad_png("the PNG's compressed data is damaged at " + place() + ": got " + inflate_status_text(status_));
   switch (pieces_.ending()) {
     case png_image_data::end::bad_crc: throw_bad_png(png_crc_text(pieces_.bad_chunk()) + ", at " + place());
     case png_image_data::end::other_chunk:
@@ -341,7 +341,8 @@ MILLRACE_INLINE void png_rows::check_end() {
                   hex(zip_.checksum(), 8));
   pieces_.check_remaining_chunks();
   if (last != inflate_status::more && last != inflate_status::ended)
-    throw_bad_png("the PNG's compressed data is damaged after its last row: got " + std::string(describe(last)));
+    throw_bad_png("the PNG's compressed data is damaged after its last row: got " +
+                  std::string(inflate_status_text(last)));
 }
 
 }}}   // namespace millrace::detail

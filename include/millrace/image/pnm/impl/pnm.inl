@@ -18,9 +18,9 @@ namespace detail {
 
 namespace pnm_headers {
 
-class reader {
+class pnm_reader {
  public:
-  explicit reader(std::span<const std::byte> file) noexcept : file_(file) {}
+  explicit pnm_reader(std::span<const std::byte> file) noexcept : file_(file) {}
 
   char now() const noexcept { return at_ < file_.size() ? std::to_integer<char>(file_[at_]) : '\0'; }
   bool is_blank() const noexcept { return now() == ' ' || (now() >= '\t' && now() <= '\r'); }
@@ -54,7 +54,7 @@ MILLRACE_INLINE std::optional<pnm_header> read_pnm_header(std::span<const std::b
   if (file.size() < 2 || file[0] != std::byte{'P'}) return std::nullopt;
   if (file[1] != std::byte{'5'} && file[1] != std::byte{'6'}) return std::nullopt;
   pnm_header h{.channels = file[1] == std::byte{'6'} ? 3U : 1U};
-  pnm_headers::reader read(file);
+  pnm_headers::pnm_reader read(file);
   for (std::size_t* const number : {&h.width, &h.height, &h.largest})
     if ((*number = read.number()) == 0) return std::nullopt;
   if (!read.is_blank()) return std::nullopt;
@@ -87,9 +87,9 @@ MILLRACE_INLINE pnm_header read_header(const bytes& file) {
 }
 
 /// Delivers rows directly from the file.
-class rows final : public decoded_pixel_rows {
+class pnm_rows final : public picture_job_rows {
  public:
-  explicit rows(const bytes& file) : file_(file), header_(read_header(file)) {
+  explicit pnm_rows(const bytes& file) : file_(file), header_(read_header(file)) {
     for (std::size_t value = 0; value <= 255; ++value)
       scaled_[value] = scaled(value < header_.largest ? value : header_.largest);
   }
@@ -128,7 +128,7 @@ class rows final : public decoded_pixel_rows {
 
 MILLRACE_INLINE void render(std::span<const picture_job> jobs, scratch& s) {
   for (const picture_job& job : jobs) {
-    rows from(*job.data);
+    pnm_rows from(*job.data);
     render_rows(job, from, s);
   }
 }

@@ -206,7 +206,7 @@ MILLRACE_INLINE void use_row_alpha(std::span<std::uint8_t> rgba, alpha_use use) 
 }
 
 /// The decoded rows of a box that several jobs share.
-class buffered_picture_rows final : public decoded_pixel_rows {
+class buffered_picture_rows final : public picture_job_rows {
  public:
   static constexpr std::size_t max_bytes = std::size_t{64} << 20;
 
@@ -215,7 +215,7 @@ class buffered_picture_rows final : public decoded_pixel_rows {
   }
 
   /// Decodes the box.
-  void decode(const plane_box& box, decoded_pixel_rows& from) {
+  void decode(const plane_box& box, picture_job_rows& from) {
     box_ = box;
     const std::size_t row_bytes = 4 * (box.right - box.left);
     rgba_.resize(row_bytes * (box.bottom - box.top));
@@ -268,7 +268,7 @@ MILLRACE_INLINE bool decode_shared(std::span<const picture_job* const> jobs, row
   }
 }
 
-MILLRACE_INLINE void render_rows(const picture_job& job, decoded_pixel_rows& rows, scratch& s) {
+MILLRACE_INLINE void render_rows(const picture_job& job, picture_job_rows& rows, scratch& s) {
   auto& [resizer, finisher] = s.get<row_renderer>();
   resizer.start({.plan = job.plan, .fast = false, .target = finisher.target_of(job)});
   const plane_box box{.left = resizer.columns().source_begin(),

@@ -7,10 +7,10 @@
 //
 // Format of version 1: a head of fixed size, followed by the columns of shard_index.hpp in their memory layout. The
 // head and the columns each have a CRC-32C. Numbers have the byte order of the machine that wrote them.
-// Format of version 2, for shards with entry points: the head, an entries_head, the columns, a table, and the entries.
-// The entries of a member encode its entry points (shard_index.hpp). The table contains the end of each member's
-// entries. A file is untrusted input. The counts are checked against the shard's size before memory is allocated. After
-// that, every number that serves as an index or an offset is checked.
+// Format of version 2, for shards with entry points: the head, an index_entries_head, the columns, a table, and the
+// entries. The entries of a member encode its entry points (shard_index.hpp). The table contains the end of each
+// member's entries. A file is untrusted input. The counts are checked against the shard's size before memory is
+// allocated. After that, every number that serves as an index or an offset is checked.
 // Errors: throws nothing. Threads: pure functions; any thread.
 #pragma once
 
@@ -57,24 +57,24 @@ static_assert(std::is_trivially_copyable_v<index_head> && std::has_unique_object
               offsetof(index_head, counts) == index_samples_at);
 
 /// The second head of a file with entry points.
-struct entries_head {
+struct index_entries_head {
   std::uint64_t bytes = 0;           // size of all entries and their checksums
   std::uint32_t ends_checksum = 0;   // CRC-32C of the table that stores the ends
   std::uint32_t checksum = 0;        // CRC-32C of index_head::head_checksum and the members above
 
   std::uint32_t expected_checksum(const index_head& head) const noexcept;
 };
-static_assert(std::has_unique_object_representations_v<entries_head>);
+static_assert(std::has_unique_object_representations_v<index_entries_head>);
 
-/// The beginning of a file. A file without entry points has no entries_head.
+/// The beginning of a file. A file without entry points has no index_entries_head.
 struct index_front {
   index_head head{};
-  entries_head entries{};
+  index_entries_head entries{};
 
   bool has_entries() const noexcept { return head.version == index_head::with_entries; }
   std::uint64_t columns_at() const noexcept { return sizeof head + (has_entries() ? sizeof entries : 0); }
   /// Returns the size of the file without the entries themselves.
-  std::uint64_t bytes_before_entries() const noexcept;
+  std::uint64_t bytes_before_index_entries() const noexcept;
 };
 static_assert(std::has_unique_object_representations_v<index_front>);
 

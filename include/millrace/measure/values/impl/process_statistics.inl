@@ -14,7 +14,7 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-MILLRACE_RARE std::optional<std::uint64_t> process_number_after(const std::string& path, const char* word) {
+MILLRACE_RARE std::optional<std::uint64_t> process_statistic_after(const std::string& path, const char* word) {
   std::optional<std::uint64_t> number;
   if (const auto file = open_text(path.c_str())) {
     char text[256];
@@ -48,10 +48,10 @@ MILLRACE_RARE process_statistics process_statistics::now() {
   f.cpu_ns = static_cast<std::uint64_t>(read_clock_ns(CLOCK_PROCESS_CPUTIME_ID));
 #if defined(__linux__)
   for (const std::string& folder : cgroup_folders())
-    if (const auto us = process_number_after(folder + "/cpu.stat", "throttled_usec "))
+    if (const auto us = process_statistic_after(folder + "/cpu.stat", "throttled_usec "))
       f.throttled_ns = std::max(f.throttled_ns, 1'000 * *us);
   for (const std::string& folder : cgroup_folders("cpu"))   // cgroup v1
-    if (const auto ns = process_number_after(folder + "/cpu.stat", "throttled_time "))
+    if (const auto ns = process_statistic_after(folder + "/cpu.stat", "throttled_time "))
       f.throttled_ns = std::max(f.throttled_ns, *ns);
   const auto close = [](DIR* opened) { ::closedir(opened); };
   if (const std::unique_ptr<DIR, decltype(close)> folder(::opendir("/proc/self/task")); folder) {
@@ -62,7 +62,7 @@ MILLRACE_RARE process_statistics process_statistics::now() {
       if (std::sscanf(line.c_str(), "%llu %llu", &on_a_core, &delay) == 2) f.run_delay_ns += delay;
     }
   }
-  f.storage_bytes = process_number_after("/proc/self/io", "read_bytes: ");
+  f.storage_bytes = process_statistic_after("/proc/self/io", "read_bytes: ");
 #endif
   return f;
 }

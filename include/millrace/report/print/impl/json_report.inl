@@ -163,7 +163,7 @@ MILLRACE_INLINE void add_pictures(json_writer& out, const picture_statistics& p)
   out.close('}');
 }
 
-MILLRACE_INLINE void add_origin(json_writer& out, const run_origin& origin) {
+MILLRACE_INLINE void json_origin(json_writer& out, const run_origin& origin) {
   const auto unless_empty = [](const std::string& text) { return text.empty() ? std::nullopt : std::optional(text); };
   out.add("date", unless_empty(origin.date));
   out.add("command", unless_empty(origin.command));
@@ -262,7 +262,7 @@ MILLRACE_INLINE std::string json_report(const run_report& r) {
   detail::json_writer out;
   out.open('{');
   out.add("title", r.title);
-  detail::add_origin(out, r.origin);
+  detail::json_origin(out, r.origin);
   detail::add_verdict(out, r.conclusion);
   detail::add_statistics(out, r);
   detail::add_predictions(out, r);

@@ -11,7 +11,7 @@ namespace millrace { inline namespace MILLRACE_ABI {
 
 namespace detail {
 
-MILLRACE_INLINE std::string padded_text(std::string text, std::size_t width, bool right) {
+MILLRACE_INLINE std::string report_cell(std::string text, std::size_t width, bool right) {
   if (text.size() >= width) return text;
   const std::string blanks(width - text.size(), ' ');
   return right ? blanks + text : text + blanks;
@@ -126,13 +126,13 @@ MILLRACE_INLINE std::string text_report(const run_report& r) {
     for (const auto& l : v.limits.all)
       if (l.stage == i) limit = grouped(l.samples_per_s);
     const std::string times = s.concurrency > 1 ? " x" + std::to_string(s.concurrency) : std::string();
-    std::string line = " " + padded_text(s.name + times, 14);
-    line += padded_text(limit, 10, true);
+    std::string line = " " + report_cell(s.name + times, 14);
+    line += report_cell(limit, 10, true);
     for (const std::uint64_t ns : {s.busy_ns, s.starved_ns, s.blocked_ns})
-      line += padded_text(percent(f.share(s, ns)), 8, true);
+      line += report_cell(percent(f.share(s, ns)), 8, true);
     for (const double share : {0.5, 0.99}) {
       const double ns = s.service_ns.quantile(share);
-      line += padded_text(ns > 0 ? time_text(ns) : "-", 10, true);
+      line += report_cell(ns > 0 ? time_text(ns) : "-", 10, true);
     }
     const std::string remark = stage_remark(f, s);
     out += remark.empty() ? line + "\n" : wrapped(line + "  ", remark, line.size() + 2, ",");
@@ -152,7 +152,7 @@ MILLRACE_INLINE std::string text_report(const run_report& r) {
       changes += (changes.empty() ? "" : "; ") + k.change;
       continue;
     }
-    out += " " + padded_text(k.change, 28) + padded_text((k.at_most ? "<= " : "") + gain_text(k.gain), 12, true) +
+    out += " " + report_cell(k.change, 28) + report_cell((k.at_most ? "<= " : "") + gain_text(k.gain), 12, true) +
            "  " + k.next + (k.remark.empty() ? "" : "; " + k.remark) + "\n";
   }
   for (const auto& [next, changes] : nothing) out += wrapped(" +0.0 %, still " + next + ": ", changes, 3, ";");
@@ -163,7 +163,7 @@ MILLRACE_INLINE std::string text_report(const run_report& r) {
   for (const auto& e : v.evidence) out += wrapped(" ", e, 3);
   if (r.pictures.pictures() > 0) out += wrapped("images     ", picture_lines_text(r.pictures), 11, ":,;");
   if (!r.counts.empty()) out += wrapped("counted    ", counts_text(r.counts), 11, ";");
-  for (const auto& [name, value] : printed_facts(r)) out += wrapped(padded_text(name, 10) + " ", value, 11);
+  for (const auto& [name, value] : printed_facts(r)) out += wrapped(report_cell(name, 10) + " ", value, 11);
   return printable_text(out);
 }
 

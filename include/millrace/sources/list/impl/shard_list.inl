@@ -194,8 +194,8 @@ MILLRACE_RARE std::int64_t time_of_file_ns(const std::string& path) noexcept {
   return ::stat(path.c_str(), &status) == 0 ? modified_ns(status) : 0;
 }
 
-MILLRACE_RARE std::vector<std::string> resolve_names(const std::vector<std::string>& names,
-                                                     const shard_listing_options& o) {
+MILLRACE_RARE std::vector<std::string> resolve_shard_names(const std::vector<std::string>& names,
+                                                           const shard_listing_options& o) {
   if (!o.at.is_local()) return names;
   if (names.empty()) throw setup_error("the list of shards is empty", "Name at least one shard");
   std::vector<std::string> paths;
@@ -205,7 +205,7 @@ MILLRACE_RARE std::vector<std::string> resolve_names(const std::vector<std::stri
   return paths;
 }
 
-MILLRACE_RARE std::vector<std::string> resolve_names(std::string_view pattern, const shard_listing_options& o) {
+MILLRACE_RARE std::vector<std::string> resolve_shard_names(std::string_view pattern, const shard_listing_options& o) {
   if (!o.at.is_local()) return list_stored(pattern, o);
   const listed_folder_rule& rule = o.rule;
   std::vector<std::string> paths;

@@ -22,7 +22,7 @@ MILLRACE_RARE batch_rows::batch_rows(const options& o, const row_kind& kind)
       rendering_name_(kind.rendering) {}
 
 MILLRACE_INLINE std::exception_ptr batch_rows::located(const row_ticket& of) const noexcept {
-  return located_by([&] {
+  return error_located_by([&] {
     error_location at = of.origin.where();
     at.stage = of.map_at_work == rendering ? "batch" : map_name(of.map_at_work);
     at.position = of.position;
@@ -52,7 +52,7 @@ MILLRACE_INLINE bool batch_rows::add_early_damage(const std::exception_ptr& erro
 MILLRACE_INLINE void batch_rows::rows_done(std::uint64_t batch, std::size_t count) noexcept {
   batch_ring& batches = *rows_.batches;
   if (!batches.rows_done(batch, count)) return;
-  batch_extent extent;
+  slot_extent extent;
   if (!batches.failed(batch)) {
     std::byte* const base = batches.data(batch);
     const std::size_t rows = batches.rows_of(batch), all = rows_.pad_last ? rows_.rows : rows;

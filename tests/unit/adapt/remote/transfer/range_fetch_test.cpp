@@ -34,7 +34,7 @@ std::vector<std::byte> some_bytes(std::size_t count) {
 
 struct fetched {
   std::vector<std::byte> expected = some_bytes(3 << 20), memory = std::vector<std::byte>(expected.size());
-  std::shared_ptr<mr::detail::remote_object> object = std::make_shared<mr::detail::remote_object>();
+  std::shared_ptr<mr::detail::transfer_object> object = std::make_shared<mr::detail::transfer_object>();
   range_fetch range{object, 1000, memory};
 
   void send(std::size_t from, std::size_t end) {
@@ -88,7 +88,7 @@ TEST_CASE("a reader that arrives in the middle of a copy gets the following byte
   std::vector<std::byte> expected(48 << 20), memory(expected.size()), got(expected.size());
   for (std::size_t i = 0; i < expected.size(); ++i) expected[i] = static_cast<std::byte>(i * i >> 12);
   for (int round = 0; round < 5; ++round) {
-    range_fetch range(std::make_shared<mr::detail::remote_object>(), 0, memory);
+    range_fetch range(std::make_shared<mr::detail::transfer_object>(), 0, memory);
     std::fill(got.begin(), got.end(), std::byte{});
     std::thread reader([&] {
       std::this_thread::sleep_for(std::chrono::milliseconds(1));
@@ -106,7 +106,7 @@ TEST_CASE("a reader that arrives in the middle of a copy gets the following byte
 TEST_CASE("a reader does not wait for copies of later bytes") {
   std::vector<std::byte> bytes(48 << 20), memory(bytes.size());
   for (int round = 0; round < 5; ++round) {
-    range_fetch range(std::make_shared<mr::detail::remote_object>(), 0, memory);
+    range_fetch range(std::make_shared<mr::detail::transfer_object>(), 0, memory);
     constexpr std::size_t read = 1 << 20;
     std::thread reader([&] {
       std::vector<std::byte> got(read);

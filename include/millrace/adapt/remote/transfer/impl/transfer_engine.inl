@@ -119,7 +119,7 @@ MILLRACE_INLINE std::int64_t transfer_engine::start_due(std::int64_t now_ns) {
 
 MILLRACE_INLINE void transfer_engine::start(const job_pointer& job, fetch_attempt::kind kind) {
   try {
-    const remote_object& object = *job->fetch->object();
+    const transfer_object& object = *job->fetch->object();
     if (!object.redirected_to.empty()) {
       job->sent = addresses_.redirected(object.name, object.redirected_to);
     } else if (!job->sent) {
@@ -196,7 +196,7 @@ MILLRACE_INLINE void transfer_engine::conclude(const fetch_attempt& attempt, CUR
 
 MILLRACE_INLINE void transfer_engine::refused(const fetch_attempt& attempt) {
   const job_pointer& job = attempt.job();
-  remote_object& object = *job->fetch->object();
+  transfer_object& object = *job->fetch->object();
   const small_answer& answer = attempt.answer();
   if (answer.status >= 300 && answer.status < 400 && is_web_name(object.name)) return follow(attempt);
   if (!object.redirected_to.empty() && answer.status >= 400 && answer.status < 500 && answer.status != 429) {

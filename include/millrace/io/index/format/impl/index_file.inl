@@ -107,7 +107,7 @@ MILLRACE_RARE loaded_index load_open_index(const unique_fd& file, const std::str
   entry_table entries;
   if (defect.empty() && front.has_entries()) {
     entries.built = true;
-    entries.begin_at = front.bytes_before_entries();
+    entries.begin_at = front.bytes_before_index_entries();
     entries.ends.resize(head.counts.members);
     const auto ends = std::as_writable_bytes(std::span(entries.ends));
     if (!read_index(file, entries.begin_at - ends.size(), ends) && errno != 0)
@@ -158,17 +158,18 @@ MILLRACE_RARE index_summary summarize_open_index(const unique_fd& file, const st
   const index_head& head = front.head;
   const auto state = read_index_head(file, path, shard, front).first;
   if (state != index_file_state::good) return {.state = state};
-  return {.state = state,
-          .samples = head.counts.samples,
-          .members = head.counts.members,
-          .known_checksums = head.known_checksums,
-          .fingerprint = head.fingerprint,
-          .shard_is_complete = head.facts().state == shard_index::shard_state::complete,
-          .without_end_marker = head.facts().counters.missing_end_markers > 0,
-          .entries_built = front.has_entries(),
-          .entry_bytes = front.has_entries() ? front.entries.bytes : 0,
-          .shard = head.identity(),
-          .index_bytes = front.has_entries() ? front.bytes_before_entries() : sizeof head + head.counts.all_bytes()};
+  return {
+      .state = state,
+      .samples = head.counts.samples,
+      .members = head.counts.members,
+      .known_checksums = head.known_checksums,
+      .fingerprint = head.fingerprint,
+      .shard_is_complete = head.facts().state == shard_index::shard_state::complete,
+      .without_end_marker = head.facts().counters.missing_end_markers > 0,
+      .entries_built = front.has_entries(),
+      .entry_bytes = front.has_entries() ? front.entries.bytes : 0,
+      .shard = head.identity(),
+      .index_bytes = front.has_entries() ? front.bytes_before_index_entries() : sizeof head + head.counts.all_bytes()};
 }
 
 MILLRACE_RARE index_summary summarize_index(const std::string& path, const shard_identity& shard) {
@@ -197,13 +198,14 @@ MILLRACE_RARE index_summary summarize_index(const shard_index& index) {
 }
 
 /// Returns the size of an index file without its entries. `first` is the first bytes of the file, `bytes` its size.
-MILLRACE_INLINE std::uint64_t bytes_before_entries(std::span<const std::byte> first, std::uint64_t bytes) noexcept {
+MILLRACE_INLINE std::uint64_t bytes_before_index_entries(std::span<const std::byte> first,
+                                                         std::uint64_t bytes) noexcept {
   index_front front;
   if (first.size() < sizeof front) return bytes;
   std::memcpy(&front, first.data(), sizeof front);
   const bool valid = front.has_entries() && front.head.head_checksum == front.head.expected_head_checksum() &&
                      front.entries.checksum == front.entries.expected_checksum(front.head);
-  return valid ? std::min(bytes, front.bytes_before_entries()) : bytes;
+  return valid ? std::min(bytes, front.bytes_before_index_entries()) : bytes;
 }
 
 /// Returns a file in memory that contains an index file up to its entries, and has the size of the complete index file.
@@ -218,7 +220,7 @@ MILLRACE_RARE unique_fd copy_of_stored_index(const storage& at, const std::strin
   front.resize(read_fully(*file, 0, front));
   if (!heads_only) {
     const std::size_t got = front.size();
-    const std::uint64_t size = std::min(bytes_before_entries(front, bytes), largest);
+    const std::uint64_t size = std::min(bytes_before_index_entries(front, bytes), largest);
     front.resize(std::max(got, static_cast<std::size_t>(size)));
     front.resize(got + read_fully(*file, got, std::span(front).subspan(got)));
   }

@@ -14,17 +14,17 @@ MILLRACE_INLINE std::uint32_t index_head::expected_head_checksum() const noexcep
   return crc32c(std::as_bytes(std::span(this, 1)).first(offsetof(index_head, head_checksum)));
 }
 
-MILLRACE_INLINE std::uint32_t entries_head::expected_checksum(const index_head& head) const noexcept {
+MILLRACE_INLINE std::uint32_t index_entries_head::expected_checksum(const index_head& head) const noexcept {
   const std::uint32_t of_head = crc32c(std::as_bytes(std::span(&head.head_checksum, 1)));
-  return crc32c(std::as_bytes(std::span(this, 1)).first(offsetof(entries_head, checksum)), of_head);
+  return crc32c(std::as_bytes(std::span(this, 1)).first(offsetof(index_entries_head, checksum)), of_head);
 }
 
-MILLRACE_INLINE std::uint64_t index_front::bytes_before_entries() const noexcept {
+MILLRACE_INLINE std::uint64_t index_front::bytes_before_index_entries() const noexcept {
   return columns_at() + head.counts.all_bytes() + (has_entries() ? 4 * std::uint64_t{head.counts.members} : 0);
 }
 
 MILLRACE_INLINE std::uint64_t entries_begin_at(const index_counts& counts) noexcept {
-  return index_front{.head = {.version = index_head::with_entries, .counts = counts}}.bytes_before_entries();
+  return index_front{.head = {.version = index_head::with_entries, .counts = counts}}.bytes_before_index_entries();
 }
 
 MILLRACE_RARE shard_index::shard_facts index_head::facts() const noexcept {
@@ -85,7 +85,7 @@ MILLRACE_RARE std::vector<std::byte> index_bytes(const shard_index& index) {
                           .body_checksum = crc32c({copy, body.size()}),
                           .known_checksums = checksums};
   front.head.head_checksum = front.head.expected_head_checksum();
-  front.entries = entries_head{.bytes = index.entries().bytes(), .ends_checksum = crc32c(ends)};
+  front.entries = index_entries_head{.bytes = index.entries().bytes(), .ends_checksum = crc32c(ends)};
   front.entries.checksum = front.entries.expected_checksum(front.head);
   std::memcpy(file.data(), &front, columns_at);
   return file;
@@ -107,7 +107,7 @@ MILLRACE_INLINE std::string find_defect(const index_front& front, std::uint64_t 
     return "the damage that it records is outside of the shard";
   const std::uint64_t entries = front.has_entries() ? front.entries.bytes : 0;
   if (entries > entry_table::largest_bytes) return "it has more entry points than an index can have";
-  if (file_bytes != front.bytes_before_entries() + entries) return "its size does not match its columns";
+  if (file_bytes != front.bytes_before_index_entries() + entries) return "its size does not match its columns";
   return {};
 }
 
