@@ -53,8 +53,8 @@ inline gaussian_weights gaussian_weights_of(std::size_t size, double sigma) {
   return weights;
 }
 
-/// The results of across() for 32 pixels. Each implementation of the kernels chooses the order of the results. Kernels
-/// compute only complete blocks.
+/// The results of across(), the pass along rows, for 32 pixels of three bytes. Each implementation of the kernels
+/// chooses the order of the results. Kernels compute only complete blocks.
 struct alignas(64) gaussian_block {
   static constexpr std::size_t size = 96;
   std::array<std::int16_t, size> results;

@@ -8,7 +8,7 @@
 // The bytes are opaque, and belong to this file only. The decoder refuses entries that were computed for a file of
 // another size. If the sizes are equal but the files differ, the pixels are wrong. Therefore store checksums of the
 // file and of the entries next to the entries, as a shard index does. The result is empty for damaged files, small
-// images, files with enough restart markers, and files that only libjpeg can decode.
+// images, progressive files, files with enough restart markers, and files that only libjpeg can decode.
 // Errors: throws std::bad_alloc. Threads: any; each thread passes its own scratch.
 #pragma once
 

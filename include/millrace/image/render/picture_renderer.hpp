@@ -6,10 +6,10 @@
 //   renderer.render({&job, 1}, scratch);                    // several jobs per call are faster
 //
 // Each worker has one renderer. The built-in decoder decodes the files that it supports, and libjpeg decodes all
-// others. Both decoders detect the same damage, with one exception: the built-in decoder does not detect damage in
-// restart intervals that the crop does not need. With the built-in decoder, several crops of one JPEG share the decoded
-// planes (luma and chroma). The pixels do not depend on the CPU. The pixels depend on the decoder only for `fast`
-// images at full size (picture_quality).
+// others. Both decoders detect the same damage, with one exception: the built-in decoder does not detect damage in data
+// that it skips by means of restart markers or entry points. With the built-in decoder, several crops of one JPEG share
+// the decoded planes (luma and chroma). The pixels do not depend on the CPU. The pixels depend on the decoder only for
+// `fast` images at full size (picture_quality).
 // Shapes: pixel_target.hpp. Errors: data_error for one damaged image, with its location; it is unspecified which of the
 // other images were rendered. Threads: not thread-safe; one thread at a time.
 #pragma once

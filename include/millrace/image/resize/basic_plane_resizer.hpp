@@ -63,8 +63,8 @@ class basic_plane_resizer {
     if (streams_) Kernels::plane_numbers::finish_streaming();
   }
 
-  /// Prepares for source rows of RGBX with `width` pixels, beginning at source column `left`. The first row is
-  /// rows().source_begin().
+  /// Prepares for source rows of RGBX (red, green, blue and an unused byte) with `width` pixels, beginning at source
+  /// column `left`. The first row is rows().source_begin().
   void set_source(std::size_t left, std::size_t width) {
     input_pixels_ = width;
     input_bytes_ = width + guarded_resize_plane::slack_bytes;

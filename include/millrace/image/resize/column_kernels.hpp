@@ -7,8 +7,8 @@
 // An output is a column of the result. A tap is a sample that the output uses, with its weight (tap_table.hpp). Sums
 // have 7 fraction bits. run() resizes rows of bytes. If weights are negative or above 1, run() clamps the sums to
 // values of 0..255, as in Pillow. run_wide() resizes rows that already have 7 fraction bits, without a clamp. Both then
-// add `offset` to each sum. Each implementation writes the outputs in its own order. Its row kernels later restore the
-// left-to-right order.
+// add `offset` to each sum. Each implementation writes the outputs in its own order. The row kernels of the same
+// implementation (row_kernels.hpp) later restore the left-to-right order.
 // Units: in `out`, each row has columns.padded() elements, and the rows begin `stride` elements apart. run() processes
 // four rows; a caller with fewer rows must repeat a row. run_wide() processes one row. Up to
 // guarded_resize_plane::slack_bytes are read beyond the end of a row.
@@ -71,7 +71,8 @@ void for_column_weights(const tap_table& taps, std::size_t output, const Each& e
   }
 }
 
-/// Returns the number of columns that kernels write for `columns` columns.
+/// Returns the number of columns that kernels write for a result of `columns` columns: the next multiple of
+/// columns_at_once.
 constexpr std::size_t padded_columns(std::size_t columns) noexcept {
   return (columns + columns_at_once - 1) / columns_at_once * columns_at_once;
 }

@@ -5,10 +5,10 @@
 //   kernels::sum_four_rows({a, b, c, d}, count, {ba, bc, cb, cd});     // four sums; ba is 3 * b + a
 //   kernels::color_half({.luma = y, .blue = sums_u, .red = sums_v, .count = 64, .rgb = {red, green, blue}});
 //
-// On a subsampled axis, the chroma of a pixel is 3/4 of the nearer sample plus 1/4 of the other. `sums` contain four
-// times the chroma values, as i16 numbers. The biases of color_row round as libjpeg does. If both axes are subsampled,
-// the biases are 8 for even and 7 for odd pixels. If only the horizontal axis is subsampled, the biases are 4 for even
-// and 8 for odd pixels. All implementations produce the same bits.
+// On a subsampled axis, the chroma of a pixel is 3/4 of the nearer sample plus 1/4 of the farther sample. `sums`
+// contain four times the chroma values, as i16 numbers. The biases of color_row round as libjpeg does. If both axes are
+// subsampled, the biases are 8 for even and 7 for odd pixels. If only the horizontal axis is subsampled, the biases are
+// 4 for even and 8 for odd pixels. All implementations produce the same bits.
 // Units: `count` is a number of samples, or of pixels in color_row. A sample is one value of luma or chroma.
 // color_half() also reads the sums with the indices -1 and ceil(count / 2). Kernels may write and read up to 31 samples
 // beyond `count`. Errors: none. Threads: pure functions; any thread. Source of the rule: libjpeg-turbo 2.1.5,
@@ -26,7 +26,7 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 template <class Chroma>
 struct color_row {
   const std::uint8_t* luma = nullptr;
-  const Chroma *blue = nullptr, *red = nullptr;   ///< u8, or i16 sums
+  const Chroma *blue = nullptr, *red = nullptr;   ///< chroma samples (u8), or their sums (i16)
   std::size_t count = 0;                          ///< pixels
   int even_bias = 8, odd_bias = 7;                ///< used only for sums
   bool wide_vectors = false;                      ///< allows registers of 512 bits; requires cpu_has_wide_vectors()
@@ -58,7 +58,7 @@ struct portable_upsampling {
     for (std::size_t i = 0; i < count; ++i) out[i] = static_cast<std::uint8_t>((sums[i] + bias) >> 2);
   }
 
-  /// Converts a row with chroma of half the width, passed as sums. The first pixel is even.
+  /// Converts a row with chroma of half the width, passed as sums. The row must begin at an even column of the image.
   static void color_half(const color_row<std::int16_t>& row) noexcept {
     const auto chroma = [&](const std::int16_t* sums, std::size_t x) {
       const std::int16_t* own = sums + x / 2;

@@ -7,9 +7,9 @@
 //                              .cold = true};
 //   mr::detail::portable_pixel_numbers::write(line, 224, static_cast<float*>(to), {.scale = s, .bias = b});
 //
-// A number is fma(x, scale, bias), where x is the byte of the u8 image. The bits equal those of normalize() for the u8
-// image. `cold` indicates that the memory is not in the cache and will not be read soon. If `cold` is set and alignment
-// permits, stores bypass the cache. Errors: none. Threads: pure functions; any thread.
+// Each normalized number is fma(x, scale, bias), where x is the byte of the u8 image. The bits equal those of
+// normalize() for the u8 image. `cold` indicates that the memory is not in the cache and will not be read soon. If
+// `cold` is set and alignment permits, stores bypass the cache. Errors: none. Threads: pure functions; any thread.
 #pragma once
 
 #include <millrace/base/half.hpp>

@@ -10,8 +10,9 @@
 //
 // With up to ten source rows per output row, each source row is resized to the target width and stored in a ring. With
 // more source rows per output row, the source rows are added to one sum per output row. Then each sum is resized to the
-// target width. Therefore the memory does not grow with the scale. If some weights of source rows are negative or above
-// 1, each source row is resized before it is added. Every CPU produces the same bits.
+// target width. If the weights are bicubic, and may therefore be negative or above 1, these source rows are first
+// resized and then added. Because of the sums, the memory does not grow with the scale. Every CPU produces the same
+// bits.
 // Units: rows and columns of the planes. `origin` is the column of a pushed row's first sample.
 // Errors: none. Threads: not thread-safe; one thread at a time. Nothing is allocated unless an image is larger than all
 // previous images.
@@ -139,8 +140,8 @@ class basic_plane_resampler {
     return most;
   }
 
-  /// Returns the rows of an output. Rows with negative weights are first, and a weight above 1 is split into two
-  /// weights.
+  /// Returns the rows of an output. As row_kernels.hpp requires, rows with negative weights are first, and a weight
+  /// above 1 is split into two weights.
   void overshooting_taps(std::size_t output, row_taps& t) const noexcept {
     const std::size_t first = rows_->first(output) - begin_row_;
     const std::int16_t* const weights = rows_->weights(output);

@@ -106,8 +106,8 @@ struct plan_axis {
   }
 
   /// Plans a resize of the current outputs to `outputs` outputs. Consecutive resizes become one resize from the source.
-  /// A padded axis must not have hidden outputs. Throws setup_error if crops and resizes alternate too often for an
-  /// exact plan.
+  /// A padded axis must not have hidden outputs; see remove_hidden(). Throws setup_error if crops and resizes alternate
+  /// too often for an exact plan.
   void resize(std::int64_t outputs) {
     const std::int64_t current = extent(), from = first - before;
     if (from != 0 || current != target) {
@@ -155,8 +155,8 @@ struct plan_axis {
   }
 };
 
-/// Returns how far the filter of an axis reaches from the center of an output. The unit of the result is half a source
-/// pixel divided by `step`.
+/// Returns how far the filter of an axis reaches from the center of an output, as an integer. In the unit of the
+/// result, half a source pixel has the length `step`.
 constexpr std::int64_t reach_of(const plan_axis& axis, std::int64_t step) noexcept {
   const bool antialiased = axis.filter != resize_filter::opencv_linear;
   return 2 * reach_of(axis.filter) * (antialiased ? std::max(axis.length, step) : step);
@@ -196,7 +196,7 @@ struct plane_size {
 /// Returns the pixels that have a weight for any rendered output of the axis.
 constexpr source_span source_span_of(const plan_axis& axis) noexcept {
   const auto floor_of = [](std::int64_t a, std::int64_t b) { return a / b - (a % b < 0 ? 1 : 0); };
-  const std::int64_t step = axis.denominator * axis.target;   // half a source pixel
+  const std::int64_t step = axis.denominator * axis.target;   // length of half a source pixel
   const std::int64_t reach = reach_of(axis, step);
   const auto center = [&](std::int64_t o) { return (2 * o + 1) * axis.length + 2 * axis.begin * axis.target; };
   // Pixel i has a weight for an output if (2 i + 1) * step is less than `reach` away from the output's center.

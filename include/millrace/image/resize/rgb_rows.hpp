@@ -6,9 +6,9 @@
 //   std::uint8_t green = rows.row(1, 2)[0];          // row 62, column rows.left() (101 or 100)
 //
 // The result is three planar channels. Gray planes need no conversion and are not accepted. On each side of the
-// requested area, the planes must contain one more pixel. At an edge of the image, this pixel is not needed, because
-// libjpeg repeats the last sample. For rows below the planes, compute() repeats the last row of the planes. Callers may
-// read 64 bytes beyond the end of a row.
+// requested area, the planes must contain one more pixel. At an edge of the image, where no such pixel exists, the last
+// sample is repeated, as in libjpeg. For rows below the planes, compute() repeats the last row of the planes. Callers
+// may read 64 bytes beyond the end of a row.
 // Errors: none. Threads: not thread-safe; one thread at a time. Cost: the buffers are reused; memory is allocated only
 // when a buffer must grow. Chroma is interpolated as in fancy_upsampling.hpp. If the image has fewer than three chroma
 // columns, or is decoded at 1/8 of its size, each chroma sample is repeated instead, as in libjpeg.
@@ -174,7 +174,7 @@ class basic_rgb_rows {
   }
 
   /// The chroma samples that a row's pixels use, and one neighbor at each end: `count` samples from `begin`. `before`
-  /// of them precede the sample of the first pixel.
+  /// is 1 if a neighbor precedes the sample of the first pixel, and 0 if there is none.
   struct chroma_span {
     std::size_t begin, before, count;
   };

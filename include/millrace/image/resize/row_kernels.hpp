@@ -12,8 +12,8 @@
 // - Weights have 14 fraction bits, and the weights of an output row sum to 1. No weight may be above 1.
 // - Negative weights must be first, because a sum saturates at the largest 16-bit number.
 // - blend_rgb computes R, G and B in the same way. A gray image is RGB with a plane_stride of 0.
-// - blend_ycc converts luma and centered chroma. The weights of chroma include factors of the color conversion; see
-//   tap_row_weights. Colors are clamped after the resize.
+// - blend_ycc converts luma and centered chroma (chroma minus 128) to RGB. The weights of chroma include factors of the
+//   color conversion; see tap_row_weights. Colors are clamped after the resize.
 // - add_rows adds four rows of u8 to 32-bit sums. add_lines adds four rows of Q7 to 32-bit sums. Both functions are for
 //   output rows with many input rows.
 //
@@ -58,7 +58,7 @@ struct row_output {
 /// Four source rows to add to the sums of one output row.
 struct row_addition {
   const std::uint8_t* rows[4];
-  std::int16_t weights[4];            ///< 14 bits; 0 for a row that this output does not use
+  std::int16_t weights[4];            ///< 14 fraction bits; 0 for a row that this output does not use
   std::size_t count = 0;              ///< samples
   std::int32_t* sums = nullptr;       ///< `count` elements, padded to a multiple of 16
   bool begins = false;                ///< if true, the sums are overwritten; if false, the rows are added
@@ -68,7 +68,7 @@ struct row_addition {
 /// Four rows of Q7 to add to the sums of one output row.
 struct line_addition {
   const std::int16_t* rows[4];
-  std::int16_t weights[4];            ///< 14 bits; 0 for a row that this output does not use
+  std::int16_t weights[4];            ///< 14 fraction bits; 0 for a row that this output does not use
   std::size_t count = 0;              ///< elements, a multiple of 16
   std::int32_t* sums = nullptr;       ///< `count` elements
   bool begins = false;                ///< if true, the sums are overwritten; if false, the rows are added

@@ -14,10 +14,10 @@
 namespace millrace { inline namespace MILLRACE_ABI {
 
 /// The filter of a resize: the rule that weights the source pixels of each output pixel. The weights of bilinear and
-/// bicubic equal the antialiased weights of Pillow and torchvision. For bilinear and bicubic, `pixel` below means a
-/// pixel of the result if the image is reduced, and a pixel of the source if it is enlarged. opencv_linear is for
-/// models that were trained with images of cv::resize(): the pixels differ by at most 1 from INTER_LINEAR of OpenCV 5.
-/// Use opencv_linear only for such models, because reduced images show aliasing.
+/// bicubic equal the antialiased weights of Pillow and torchvision. The list below states how far each filter reaches.
+/// For bilinear and bicubic, the unit is a pixel of the result if the image is reduced, and a pixel of the source if it
+/// is enlarged. opencv_linear is for models that were trained with images of cv::resize(): the pixels differ by at most
+/// 1 from INTER_LINEAR of OpenCV 5. Use opencv_linear only for such models, because reduced images show aliasing.
 enum class resize_filter : std::uint8_t {
   bilinear,       ///< a triangle; reaches one pixel to each side
   bicubic,        ///< Keys' cubic with a = -0.5; reaches two pixels to each side, and overshoots at edges

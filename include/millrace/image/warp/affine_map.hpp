@@ -31,7 +31,7 @@ struct affine_size {
   std::size_t width = 0, height = 0;
 };
 
-/// Rounds a number in [-1, 1] to 15 digits after the decimal point. Ties round to the even digit.
+/// Rounds a sine or cosine to 15 digits after the decimal point, as Pillow does. Ties round to the even digit.
 inline double affine_text(double value) noexcept {
   int exponent = 0;
   const double fraction = std::frexp(value, &exponent);   // exact; the multiplication below is exact, too

@@ -30,8 +30,10 @@ struct axis_tap_row {
   const float *before = nullptr, *own = nullptr, *next = nullptr, *last = nullptr;
   /// Weights of the neighbors; the byte's own weight is 1 minus their sum.
   const float *before_weights = nullptr, *next_weights = nullptr, *last_weights = nullptr;
-  std::size_t weight_mask = ~std::size_t{0};   ///< byte i uses weight i & mask; fewest_weights - 1 for equal weights
-  float error = axis_tap_error;                ///< negative if results are exact
+  /// Byte i uses the weight with the index i & weight_mask. If all weights are equal, only fewest_weights of them are
+  /// stored, and the mask is fewest_weights - 1.
+  std::size_t weight_mask = ~std::size_t{0};
+  float error = axis_tap_error;   ///< maximum error of a result; negative if results are exact
   std::size_t count = 0;
   std::uint8_t* to = nullptr;
 };

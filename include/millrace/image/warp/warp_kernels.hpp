@@ -4,7 +4,8 @@
 //   mr::detail::portable_warping::bilinear(line);
 //
 // Values are computed in double and truncated. Neighbors beyond the image's boundary are copies of the outermost
-// pixels. The bicubic kernel has a = -1, as in Pillow's transform(). Pillow's resize() has another kernel.
+// pixels. The bicubic kernel has a = -1, as in Pillow's transform(). Pillow's resize() has another kernel, with a =
+// -0.5.
 // Errors: none. Threads: any thread, if no two calls share pixels.
 #pragma once
 

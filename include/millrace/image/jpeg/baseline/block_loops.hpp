@@ -5,8 +5,9 @@
 //   loops.run(stream);                           // until its segment ends
 //   loops.run(stream, other);                    // for two streams: until one of the two segments ends
 //
-// A loop decodes one or two streams. Each stream either stores or skips its blocks. The functions of bmi2_loops declare
-// their instruction set. Therefore every build for x86-64 contains all loops.
+// A loop decodes one or two streams; a stream decodes one JPEG. Each stream either stores the coefficients of its
+// blocks, or skips the blocks: then it only finds their ends. The functions of bmi2_loops have an attribute with their
+// instruction set (BMI2). Therefore every build for x86-64 contains them, even if its compiler flags do not allow BMI2.
 // Threads: any; calls share no state.
 #pragma once
 

@@ -33,8 +33,8 @@ constexpr std::size_t pair_coefficients = 144;
 constexpr std::size_t right_block = 8;
 
 /// Returns the table of offsets of a block's coefficients: element k is the offset of coefficient k. The elements from
-/// 64 on contain the offset of the spare space. The table must be aligned so that the low byte of the address of
-/// element k is k.
+/// 64 on contain the offset of the spare space, so that invalid numbers of coefficients cannot cause writes elsewhere.
+/// The table must be aligned to 256 bytes, because number_of() computes k from the address of element k.
 constexpr std::array<std::uint8_t, 256> make_coefficient_order() noexcept {
   std::array<std::uint8_t, 256> order{};
   order.fill(128);
@@ -66,7 +66,8 @@ struct block_slot {
   std::uintptr_t begin_bit;   // position of a skipped block's DC difference
 };
 
-/// A table that contains only slow entries. It can replace a coefficient_table or a skip_table.
+/// A table that contains only slow entries, which end the loop. begin_segment() sets it as the table for the block
+/// after the segment, in place of a coefficient_table or a skip_table.
 class stop_table {
  public:
   stop_table() noexcept {
@@ -188,7 +189,8 @@ struct live_bit_stream {
   }
 };
 
-/// Consumes bits of a window, and advances to the next block without a branch.
+/// Two parts of a lookup: value() decodes the last coefficient from a window (the next bits of the stream), and
+/// next_block() moves to the next block if the current block ends, without a branch.
 struct portable_huffman_steps {
   /// Returns the value that the magnitude bits of the last symbol encode.
   MILLRACE_ALWAYS_INLINE static std::int16_t value(std::uint64_t window, const coefficient_entry& e) noexcept {
@@ -206,7 +208,8 @@ struct portable_huffman_steps {
 };
 
 #ifdef __x86_64__
-inline constexpr const std::uint8_t* first_place = coefficient_order.data();   // in memory: no register is free
+// The assembly loads this pointer from memory, because no register is free.
+inline constexpr const std::uint8_t* first_place = coefficient_order.data();
 
 /// Uses inline assembly, because compilers convert conditional expressions to branches, and intrinsics would require a
 /// compiler flag.
@@ -236,7 +239,8 @@ struct x86_huffman_steps {
 #endif
 
 #ifdef __aarch64__
-/// Uses inline assembly, because g++ stores the two pointers to tables in memory and then loads one of them.
+/// Uses inline assembly, which selects one of the two table pointers in registers. g++ compiles the portable
+/// next_block() to stores of both pointers and a load of one of them.
 struct arm_huffman_steps : portable_huffman_steps {
   MILLRACE_ALWAYS_INLINE static void next_block(live_bit_stream& s, std::uint64_t advance,
                                                 const std::uint8_t* next) noexcept {
@@ -299,7 +303,8 @@ MILLRACE_ALWAYS_INLINE inline bool step(live_bit_stream& s) noexcept {
   else return skip_huffman_step<Steps, refill>(s);
 }
 
-/// Runs until the segment's end. Two lookups consume at most 44 bits, and a refill provides at least 57.
+/// Runs until the segment's end. Only every second lookup refills the window, because two lookups consume at most 44
+/// bits and a refill provides at least 57.
 template <class Steps, bool store>
 MILLRACE_ALWAYS_INLINE inline void run_block_loop(block_stream& stream) noexcept {
   do {

@@ -22,9 +22,9 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// If `advance` is slow_advance, huffman_code must decode the symbol. Otherwise, `advance` has the bit ends_block if
-/// the entry's last symbol ends the block. beyond_block is a bit of coefficient numbers: it is set in the numbers 64 to
-/// 127, which are outside the block.
+/// The value slow_advance of `advance` means that huffman_code must decode the symbol. Any other value has the bit
+/// ends_block if the entry's last symbol ends the block. A loop adds `advance` to the number of the next coefficient (0
+/// to 63). The bit beyond_block of the sum is set if the entry is slow or reaches coefficient 63.
 enum : unsigned { slow_advance = 192, beyond_block = 64, ends_block = 128 };
 
 struct alignas(8) coefficient_entry {
@@ -72,8 +72,8 @@ struct ac_symbol {
 };
 
 /// The entries for an AC symbol in a window of up to 10 bits. of(n)[i] is the entry for a window of n bits with the
-/// value i. The entry's `bits` is 0 if the window does not begin with the code word and any sign bit of a usual()
-/// symbol.
+/// value i. The entry's `bits` is 0 if the window is too short for the symbol's code word and sign bit, or if the
+/// symbol is not usual().
 class second_symbols {
  public:
   explicit second_symbols(const huffman_code& ac) {

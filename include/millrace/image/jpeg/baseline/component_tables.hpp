@@ -49,9 +49,8 @@ constexpr std::uint16_t packed_skip(unsigned bits, unsigned advance) noexcept {
   return static_cast<std::uint16_t>(bits | advance << 8);
 }
 
-/// Writes `count` entries. Each entry is the sum of `first` and one of `followers`. If the sum would advance too far,
-/// the entry is only `first`. The index bits that the first symbol does not use have the value i; `followers[i]` is the
-/// entry for this value.
+/// Writes `count` entries. Entry i is the sum of `first` and `followers[i]`, where i is the value of the index bits
+/// after the first symbol. If the sum would advance too far, entry i is only `first`.
 inline void append_huffman_followed(std::uint16_t* to, std::size_t count, std::uint16_t first,
                                     const std::uint16_t* followers) noexcept {
   for (std::size_t i = 0; i < count; ++i) {
@@ -187,7 +186,7 @@ class component_table_store {
   std::size_t size() const noexcept { return cache_.size(); }
 
  private:
-  static constexpr std::size_t most_ = 16;   // entries of 52 KiB
+  static constexpr std::size_t most_ = 16;   // maximum number of entries; each has 52 KiB
 
   struct entry {
     std::vector<std::uint8_t> key{};   // empty before the first use

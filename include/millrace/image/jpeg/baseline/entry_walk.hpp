@@ -32,7 +32,7 @@ struct entry_walk_options {
   /// Distance between entries, in MCUs of six blocks. If an MCU has fewer blocks, the distance is proportionally
   /// larger.
   std::size_t every_mcus = 4;
-  std::size_t max_per_thousand = 35;   ///< maximum entry bytes per 1000 file bytes; lists are halved until they fit
+  std::size_t max_per_thousand = 35;   ///< maximum entry bytes per 1000 file bytes; run() drops entries until they fit
   std::ptrdiff_t fewest_entries = 8;   ///< minimum number of entries; a shorter list is discarded
 };
 
@@ -90,7 +90,8 @@ class entry_walk {
     stuffed_bytes_ = {};
   }
 
-  /// Returns the entry at the current position. Each 0xff in the copied bytes corresponds to two bytes in the file.
+  /// Returns the entry at the current position. Each 0xff of the copied bytes is followed by a stuffed zero in the
+  /// file. Therefore these zeros are added to the offset in the file.
   jpeg_entry entry_here(std::int64_t mcu) {
     const unstuffer& copied = stream_.copied();
     const std::uint8_t* const here = stream_.stream_byte();

@@ -5,9 +5,10 @@
 //   bool tame = mr::detail::inverse_dct_pair(pair, q, {samples, stride_bytes});        // writes 16 columns of 8 rows
 //   tame = mr::detail::reduced_dct::four(pair, q, {samples, stride_bytes});            // writes 8 columns of 4 rows
 //
-// block_stream.hpp defines the layout of `pair`. The function sets the pair to zero for the next blocks. It returns
-// false if a value is "wild": so large that the results of implementations differ. The samples are then undefined. Real
-// images have no wild values. A value is wild in two cases:
+// block_stream.hpp defines the layout of `pair`. Each function sets the pair to zero, because block_stream requires
+// zeros for the next blocks. A function returns false if a value is "wild": so large that the results of
+// implementations differ. The samples are then undefined. Real images have no wild values. A value is wild in two
+// cases:
 // - The sum of the magnitudes of a column's dequantized coefficients exceeds `max_in_column`. The first pass might then
 //   overflow 16 bits.
 // - A sample is outside -512 .. 511 before clamping. Such values wrap around in libjpeg's C code, but not in its SIMD

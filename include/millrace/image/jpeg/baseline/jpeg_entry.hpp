@@ -4,7 +4,7 @@
 //   const mr::detail::jpeg_entry e{.mcu = 4, .offset_bytes = 1'720, .bit = 3, .dc = {112, -4, 9}};
 //   stream.enter(e);                             // mcu_stream.hpp: decodes MCU 4 next
 //
-// The position after a restart marker is an entry whose predictors are zero. For a file without restart markers,
+// The position after a restart marker is an entry whose DC values (`dc`) are zero. For a file without restart markers,
 // jpeg_entries.hpp computes entries.
 // Threads: not synchronized.
 #pragma once

@@ -6,8 +6,8 @@
 //   if (a) use(a.planes); else by_libjpeg(first, a.refusal);     // `refusal` is the reason
 //
 // decode_each() processes a list of images and always keeps two of them in progress. The result for an image never
-// depends on the other image. Lifetime: the planes that decode() returns are valid until the decoder's next call. For
-// decode_each(), see its comment.
+// depends on the image that is decoded at the same time. Lifetime: the planes that decode() returns are valid until the
+// decoder's next call. For decode_each(), see its comment.
 // Errors: throws only std::bad_alloc. The decoder refuses unusual and damaged files; libjpeg must decode these files.
 // Threads: one decoder per worker.
 #pragma once

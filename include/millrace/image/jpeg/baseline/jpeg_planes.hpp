@@ -36,7 +36,7 @@ struct jpeg_planes {
   int horizontal_sampling = 1, vertical_sampling = 1;   ///< luma samples per chroma sample: 1 or 2
   int left = 0, top = 0;                                ///< luma pixel at the region's origin
   int image_width = 0, image_height = 0;                ///< size of the decoded image
-  bool repeats_chroma = false;                          ///< whether chroma upsampling repeats samples
+  bool repeats_chroma = false;                          ///< whether chroma is repeated instead of interpolated
 };
 
 // Defines a request to the built-in JPEG decoder, and its result.
@@ -60,7 +60,8 @@ struct jpeg_planes_request {
   int eighths = 8;                              ///< decoding size in eighths: 1, 2, 4 or 8; other values are refused
   std::span<const std::byte> entries{};         ///< result of jpeg_entries() for these bytes; may be empty
   int max_scans = picture_limits{}.max_scans;   ///< limit for a progressive JPEG; files with more scans are refused
-  std::size_t max_memory_bytes = picture_limits{}.max_memory_bytes;   ///< refuses files for which libjpeg needs more
+  /// Limit for a progressive JPEG; files for which libjpeg needs more memory are refused.
+  std::size_t max_memory_bytes = picture_limits{}.max_memory_bytes;
 };
 
 /// The planes, or the reason why the decoder refused the file.

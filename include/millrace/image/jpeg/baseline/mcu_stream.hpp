@@ -1,4 +1,4 @@
-// Decodes the MCUs (coding units) of a JPEG, segment by segment; a segment is several MCUs of one row. The stream
+// Decodes the MCUs (coding units) of a JPEG, segment by segment; a segment is several consecutive MCUs. The stream
 // handles restart intervals, markers, DC predictors and the end of the data.
 //
 //   mr::detail::mcu_stream m;
@@ -86,8 +86,8 @@ class mcu_stream {
     begin_interval();
   }
 
-  /// Call this function only after the last segment of the file, when all coefficients are zero again. Then the next
-  /// read_header() can reuse the slots.
+  /// Call this function only after the end of the last segment to decode, when all coefficients are zero again. Then
+  /// the next read_header() can reuse the list of blocks (segment_slots.hpp).
   void end_scan() noexcept { completed_ = true; }
 
   const scan_header& header() const noexcept { return header_; }
@@ -149,7 +149,8 @@ class mcu_stream {
     unstuff_.limit(file_.data() + std::min(offset_bytes, file_.size() - lookahead_bytes) + lookahead_bytes);
   }
 
-  /// Begins a segment of at most `mcus` MCUs of a row. Returns the number of MCUs in the segment.
+  /// Begins a segment of at most `mcus` MCUs. If the segment is stored, these MCUs must be in one row. Returns the
+  /// number of MCUs in the segment.
   std::size_t begin_segment(std::size_t mcus, bool stored, const stop_table& stop) noexcept {
     mcus = std::min(mcus, stored ? slots_.stored_mcus() : slots_.skipped_mcus());
     if (header_.restart_interval > 0) mcus = std::min<std::size_t>(mcus, left_in_interval_);
@@ -193,7 +194,8 @@ class mcu_stream {
   }
 
   /// Returns whether blocks used bits beyond the end of the data, or beyond the limit. If the file ends without a
-  /// marker, the last 16 bytes also count as beyond the end, because libjpeg reads ahead.
+  /// marker, its last 16 bytes also count as beyond the end: libjpeg reads ahead, and might report damage at these
+  /// bytes.
   bool overran() const noexcept {
     constexpr std::uintptr_t libjpeg_reads_ahead_bytes = 16;
     const auto end = reinterpret_cast<std::uintptr_t>(unstuff_.end());

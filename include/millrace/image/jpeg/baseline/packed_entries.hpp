@@ -6,7 +6,8 @@
 //   mr::detail::packed_entries p;
 //   if (p.open(bytes, of)) stream.enter(p.at(17));       // entry of MCU 68
 //
-// A packed entry has a distance and three predictors. Layout, in little-endian order:
+// A packed entry has its distance from the previous entry, and three predictors (the DC values of the components).
+// Layout, in little-endian order:
 // - u8 version (1), u8 MCUs between entries, u32 size of the file in bytes
 // - four u8: widths in bits of a distance and of the predictors of three components
 // - u16 minimum distance, three i16 minimum predictors
@@ -52,8 +53,8 @@ struct packed_entries_layout {
 
 class packed_entries {
  public:
-  /// Opens the packed entries of the file `of`. If `bytes` cannot be its entries, returns false, and this object has no
-  /// entries.
+  /// Opens the packed entries of the file `of`. If `bytes` cannot be the entries of that file, returns false, and this
+  /// object has no entries.
   bool open(std::span<const std::byte> bytes, const packed_entries_file& of) noexcept {
     count_ = 0;
     if (bytes.size() < layout::header_bytes || std::to_integer<unsigned>(bytes[0]) != layout::version) return false;

@@ -7,11 +7,11 @@
 //   while (!job.finished()) { tools.loops.run(job.stream()); job.attend(tools); }
 //   const mr::detail::jpeg_planes_result& result = job.result();
 //
-// The job decodes the MCUs (coding units) from the image's first row to the last requested row. It stores the MCUs
-// within the region and skips all others. If the file has entries (positions where decoding can begin, see
-// jpeg_entry.hpp), the job jumps to the last entry at or before the next requested MCU. The job does not detect damage
-// in data that it does not decode. The job refuses an image for which libjpeg might print a warning or compute other
-// values. The caller must decode a refused image with libjpeg.
+// The job decodes the MCUs (coding units) from the image's first row to the last requested row. It writes the samples
+// of the MCUs within the requested region to the planes. It skips all other MCUs: it only finds their ends. If the file
+// has entries (positions where decoding can begin, see jpeg_entry.hpp), the job jumps to the last entry at or before
+// the next requested MCU. The job does not detect damage in data that it does not decode. The job refuses an image for
+// which libjpeg might print a warning or compute other values. The caller must decode a refused image with libjpeg.
 // Lifetime: the request's bytes must outlive the job. The result is valid until the next begin(). Threads: one thread
 // at a time.
 #pragma once
@@ -140,8 +140,8 @@ class plane_job {
   [[gnu::noinline]] bool skip_ahead() noexcept {
     const int row = row_ < region_.first_row ? region_.first_row : row_ + (column_ >= region_.end_column ? 1 : 0);
     if (row == region_.end_row) {
-      // Without packed entries, a job that has not jumped also decodes the rest of the row. It then detects the same
-      // damage as in a file without restart markers.
+      // A job without packed entries that has not jumped decodes the last requested row to its end. Therefore the job
+      // detects the same damage as in a file without restart markers.
       if (!has_entries_ && result_.entries == entry_origin::none) return true;
       if (has_entries_) result_.entries = entry_origin::packed;
       finish();
@@ -236,7 +236,7 @@ class plane_job {
   std::size_t mcus_ = 0;       // MCUs of the segment
   packed_entries entries_;
   bool has_entries_ = false;   // whether there are packed entries
-  bool may_skip_ = false;      // whether there are entries of any kind
+  bool may_skip_ = false;      // whether there are packed entries or restart markers
   bool finished_ = true;
   jpeg_planes_result result_;
 };

@@ -7,9 +7,9 @@
 //   // ... decode the segment
 //   slots.for_each_row(mcus, [](const mr::detail::segment_slot_pairs& r) { /* ... */ });    // for the inverse DCT
 //
-// The coefficients must be zero before each segment. lay_out() clears all coefficients. The inverse DCTs clear the rows
-// that they use. The caller must clear all other rows. A caller that stops in the middle of a segment must call
-// lay_out() again.
+// The coefficients must be zero before each segment. lay_out() clears all coefficients. The inverse DCTs clear the
+// coefficients that they transform. The caller must clear all other coefficients. A caller that stops in the middle of
+// a segment must call lay_out() again.
 // Threads: not thread-safe; one per job.
 #pragma once
 
@@ -30,7 +30,7 @@ constexpr std::size_t max_block_bytes = 209;
 /// One block row of a component in a segment. Adjacent blocks are stored in pairs.
 struct segment_slot_pairs {
   std::size_t component;
-  int block_row;   // index among the component's rows in the segment
+  int block_row;   // index of the row of blocks within the row of MCUs, from 0
   std::size_t count;
   std::int16_t* coefficients;   // coefficients of the first pair; the next pairs follow
 };
@@ -84,8 +84,8 @@ class segment_slots {
       skipped_[i].next_dc = skipped_[(i + 1) % blocks_].tables->dc_skip.data();
     for (std::size_t i = 0; i < stored_mcus() * blocks_; ++i)
       stored_[i].next_dc = stored_[(i + 1) % blocks_].tables->dc.data();
-    // A stream may access the slot after the last slot of a segment. Its writes through that slot do not affect the
-    // result.
+    // A stream may access the slot after the last slot of a segment, so that slot must be valid. Writes through that
+    // slot do not affect the result.
     stored_[stored_mcus() * blocks_] = stored_[0];
     skipped_[skipped_mcus() * blocks_] = skipped_[0];
   }

@@ -13,8 +13,9 @@
 // libjpeg reports errors by longjmp, which must not skip an object with a destructor. Therefore every function that
 // calls libjpeg is noexcept, sets escape_ first, and owns no resources. On an error, such a function returns false, and
 // the caller then calls fail().
-// Surplus bytes between scans are damage, because they may be lost data. Surplus bytes directly after the
-// start-of-image marker are damage, too. All others count only as a warning. No state of one image affects the next.
+// Surplus bytes between scans count as damage, because they may be coded data that libjpeg does not decode. Surplus
+// bytes directly after the start-of-image marker count as damage, too. Surplus bytes at other positions count only as a
+// warning. No state of one image affects the next.
 // Errors: data_error for the file; io_error if libjpeg cannot be initialized.
 // Threads: one thread at a time; a single thread must decode an image from beginning to end.
 #pragma once

@@ -5,10 +5,10 @@
 //   if (!decode_first<mr::detail::portable_coefficient_sets, true>(s, run)) return damaged;
 //
 // An AC scan contains bits of a band. A band is a range of a block's coefficients that does not include the first
-// coefficient (DC). The decoder stores the coefficients of blocks within the requested region. For every block, it
-// stores the set of nonzero coefficients (coefficient_set), because refinement scans require this set. A refinement
-// scan contains one correction bit for each coefficient that is already nonzero. Invalid bits cannot corrupt memory.
-// After each block, the decoder checks that the position is not beyond `end_bit`.
+// coefficient (DC). The decoder stores the coefficients of blocks within the requested region. For every block, also
+// outside the region, the decoder stores the set of nonzero coefficients (coefficient_set), because refinement scans
+// require this set. A refinement scan contains one correction bit for each coefficient that is already nonzero. Invalid
+// bits cannot corrupt memory. After each block, the decoder checks that the position is not beyond `end_bit`.
 // Threads: any; calls share no state. Source: ITU-T T.81 G.1.2.2 and G.1.2.3. The use of sets instead of loops is the
 // author's own method.
 #pragma once
@@ -136,7 +136,7 @@ class band_table {
 
   struct use {
     band_kind kind;
-    unsigned low;   // position of the scan's lowest bit
+    unsigned low;   // position of the lowest coefficient bit that the scan contains
   };
 
   /// Builds the table. Returns false if the code is invalid.
@@ -176,7 +176,7 @@ class band_table {
 
   static constexpr band_entry rare(std::uint8_t kind) noexcept { return {1, 0, 63, 0, 0, kind}; }
 
-  /// `positive` is the magnitude's first bit.
+  /// `positive` is the first magnitude bit: 1 for a positive value, 0 for a negative value.
   band_entry entry_of(unsigned length, unsigned byte, bool positive) const noexcept {
     if (use_.kind == band_kind::dc && byte > largest_dc_symbol) return rare(band_entry::invalid);
     const unsigned run = use_.kind == band_kind::dc ? 0 : byte >> 4;
@@ -307,7 +307,7 @@ MILLRACE_ALWAYS_INLINE inline bool decode_refinement(band_stream& stream, const 
   std::uintptr_t bit = stream.bit;
   std::uint32_t blocks_passed = stream.blocks_passed;
   for (std::size_t i = 0; i < run.count; ++i) {
-    coefficient_set pending = run.sets[i] & band;   // not yet corrected
+    coefficient_set pending = run.sets[i] & band;   // coefficients whose correction bit is not yet read
     coefficient_set corrected = 0;                  // coefficients whose correction bit is 1
     std::int16_t* const block = store ? run.block(i) : nullptr;
     if (blocks_passed > 0) {

@@ -11,7 +11,7 @@
 // A row or column is the index of a block in its component. Each component covers the full image and its padding to
 // complete MCUs (coding units).
 // Memory: 8 bytes for each block, and 144 bytes more for each block of the region. If the coefficient memory exceeds
-// `retained_bytes` and an image needs less than half of it, a smaller allocation replaces it.
+// `retained_bytes` and an image needs less than half of this memory, a smaller allocation replaces it.
 // Errors: throws std::bad_alloc. Threads: not thread-safe; one per decoder.
 #pragma once
 

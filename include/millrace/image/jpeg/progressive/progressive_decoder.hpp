@@ -37,7 +37,8 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 //   const auto loops = mr::detail::band_loops::best();
 //   bool intact = loops.run(scan.refines, stored, stream, blocks);  // false: the data is damaged
 //
-// The functions of bmi2_bands declare their instruction set. Therefore a build for any x86-64 contains all loops.
+// The functions of bmi2_bands have an attribute with their instruction set (BMI2). Therefore every build for x86-64
+// contains them, even if its compiler flags do not allow BMI2.
 // Threads: any; calls share no state.
 
 /// The loops without an instruction-set attribute. `Sets` determines the instructions that they need.

@@ -108,7 +108,7 @@ class progressive_reader : private scan_header_reader {
     scan.components = payload[0];
     if (scan.components < 1 || scan.components > all || payload.size() != 4 + 2 * scan.components)
       return unusual_header;
-    header_.rows_together = 1;   // libjpeg reads all scans before it returns a row
+    header_.rows_together = 1;   // enough, because libjpeg reads all scans before it returns a row
     if (scans_ == 0 && all == 3 && !is_ycbcr()) return colors;
     const auto spectrum = payload.subspan(1 + 2 * scan.components);
     const unsigned high = spectrum[2] >> 4;
