@@ -85,8 +85,8 @@ struct resample_task {
 struct audio_resampler {
   void (*run)(const resample_task& task, unsigned quality, scratch& s) = nullptr;
   unsigned quality = 0;   ///< is passed to run()
-  /// An output frame depends on at most this number of frames before it, and on the same number after it. These frames
-  /// are counted at the lower of the two rates.
+  /// An output frame depends on the signal at most `reach` frames before and after this output frame. These frames are
+  /// counted at the lower of the two rates.
   std::size_t reach = 0;
 };
 
@@ -106,7 +106,7 @@ struct audio_format {
   const char* name = "";   ///< the stage in errors
   /// Decodes samples.size() / channels frames. The caller ensures that the file contains these frames.
   void (*read)(const part& p, std::span<float> samples, scratch& s) = nullptr;
-  /// Same as read(), but writes i16; null if this is not faster than a conversion from f32.
+  /// Same as read(), but writes i16; null if a conversion of the result of read() is as fast.
   void (*read_i16)(const part& p, std::span<std::int16_t> samples, scratch& s) = nullptr;
   bool reads_parts = false;   ///< whether several short reads cost only as much as one long read
 };
@@ -161,7 +161,7 @@ struct audio_range {
 class audio {
  public:
   using element = float;
-  static constexpr const char* rendering = "decode";   ///< name of this work in reports
+  static constexpr const char* rendering = "decode";   ///< how reports name the rendering of rows of this type
 
   /// Creates a plan of a complete file. `file` describes the header of the file. Called by the functions of each
   /// format, such as wav().
@@ -240,8 +240,8 @@ class audio {
   bytes data_;
   detail::borrowed_guard guard_;
   detail::audio_file file_;
-  detail::audio_range stored_, resampled_;   // stored_: at the file's rate; resampled_: at rate_
-  audio_resampler resampler_{};              // its run is null if the rate does not change
+  detail::audio_range stored_, resampled_;   // the frames of the plan before and after resample()
+  audio_resampler resampler_{};              // resampler_.run is null if the rate does not change
   std::uint32_t rate_ = 0;
   std::size_t channel_ = all_channels;
   double factor_ = 1;

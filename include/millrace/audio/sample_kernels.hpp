@@ -55,7 +55,8 @@ inline std::int16_t to_i16(float sample) noexcept {
   v = v == v ? v : 0.0F;
   v = v < 32'767.0F ? v : 32'767.0F;
   v = v > -32'768.0F ? v : -32'768.0F;
-  // The sum has no fraction bits. Its lowest 16 bits are the integer in two's complement.
+  // The sum is so large that it has no fraction bits: the addition rounds. The lowest 16 bits of the sum are the
+  // integer in two's complement.
   return static_cast<std::int16_t>(__builtin_bit_cast(std::uint32_t, v + 0x1.8p23F));
 }
 

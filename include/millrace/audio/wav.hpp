@@ -8,9 +8,9 @@
 // divided by 2^(bits - 1), as in soundfile and torchaudio. Samples of 32 and 64 bits are rounded to f32. Compressed
 // samples (A-law, ADPCM, MP3) and other formats need adapt/sndfile.hpp.
 // Chunks other than `fmt `, `ds64` and `data` have no effect. A program that writes to a pipe does not know the sizes
-// when it writes the headers. Therefore a RIFF file may declare wrong sizes. If the declared sizes of the file and of
-// its data are both at least 0x7ffff000, the samples end at the end of the file. An incomplete frame at the end of the
-// samples is ignored.
+// when it writes the headers. Therefore a RIFF file may declare wrong sizes, such as 0xffffffff. If the declared sizes
+// of the file and of its data are both at least 0x7ffff000, the samples end at the end of the file. An incomplete frame
+// at the end of the samples is ignored.
 // Errors: data_error if the bytes are not a WAV, are truncated or damaged, or exceed a limit. The error has shard, key
 // and stage "wav", and its message contains an offset in the file. Threads, lifetime: the same rules as for `audio`.
 // Cost of wav(): about 0.1 us; no allocation. Format: Multimedia Programming Interface and Data Specifications 1.0
@@ -34,8 +34,8 @@ struct wav_options {
 
 namespace detail {
 
-/// The message and the advice of the error for bytes of another format. The parameter `expected` of other_audio_of() is
-/// the expected format, such as "a WAV".
+/// The message and the advice of an error. other_audio_of() returns them for a file that does not have the expected
+/// format; `expected` is the name of this format, such as "a WAV".
 struct other_audio {
   std::string message, advice;
 };

@@ -50,8 +50,8 @@ class batch_of : public batch_lease {
   batch_of(SameBatch&);
   // clang-format on
 
-  /// Returns a column as a view [size(), ...]. `M` is a member, or the number of a column. The view of a ragged column
-  /// contains values and lengths (item/tensor/tensor_view.hpp).
+  /// Returns a column as a view [size(), ...]. `M` is a member of the example, or the index of a column, from 0. The
+  /// view of a ragged column contains values and lengths (item/tensor/tensor_view.hpp).
   template <auto M>
     requires(detail::index_of_member<M, Members...>() < sizeof...(Members))
   auto get() const {

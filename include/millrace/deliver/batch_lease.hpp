@@ -6,7 +6,8 @@
 //   b.release();                             // frees the slot after the work of all streams that use it
 //
 // A lease is move-only. Errors: all members that access the batch throw setup_error after the lease was released or
-// moved from. The result of next() at the end of a run has size() 0.
+// moved from. At the end of a run, next() returns a lease without a batch; size() of this lease is 0 and does not
+// throw.
 // Threads: one thread at a time. Lifetime: keys are valid until release().
 #pragma once
 
@@ -76,7 +77,8 @@ class batch_output : public pipeline_node {
   /// Returns the number of batches that are ready, on the host or on the device.
   virtual std::size_t ready() const { return host_.ready(); }
 
-  /// Returns the doorbell that is rung when the result of can_take() may have changed.
+  /// Returns the doorbell (sync/doorbell.hpp), which wakes sleeping threads when the result of can_take() may have
+  /// changed.
   doorbell& bell() noexcept { return host_.bell(); }
   /// Returns the ring of host slots.
   batch_ring& host_slots() noexcept { return host_; }
@@ -103,8 +105,8 @@ class batch_output : public pipeline_node {
   space_listener* listener_ = nullptr;
 };
 
-/// Throws the setup_error for a caller that has leased all slots. If `fixed` is set, the caller has leased the slot
-/// that batch `*fixed` needs.
+/// Throws the setup_error for a caller that has leased all slots. If `fixed` has a value, the error instead reports
+/// that the caller has leased the one slot that batch `*fixed` must use (to_device({.fixed_slots = true})).
 [[noreturn]] void throw_all_leased(const batch_output& from, std::optional<std::uint64_t> fixed);
 
 /// Delivers batches for devices that use them in host memory.
@@ -151,9 +153,9 @@ class batch_lease {
   batch_lease& operator=(batch_lease&& other) noexcept;
   ~batch_lease() { release(); }
 
-  /// Returns size() keys, one for each row. The key of a padding row is empty. work/segment/sample_names.hpp describes
-  /// the keys of each source. The keys are valid until release(). Throws setup_error if the batch was released, or if
-  /// keys were not requested by batch({.keys = true}).
+  /// Returns size() keys, one for each row. The key of a padding row (a masked row that completes the last batch) is
+  /// empty. work/segment/sample_names.hpp describes the keys of each source. The keys are valid until release(). Throws
+  /// setup_error if the batch was released, or if keys were not requested by batch({.keys = true}).
   std::span<const std::string_view> keys() const;
 
   /// Returns whether the batch has keys, as requested by batch({.keys = true}).

@@ -9,9 +9,9 @@
 // the device for these events. Therefore neither the trainer nor the stager waits for a training step. All slots, all
 // events and the copy stream are created at the start. With `fixed_slots`, batch n uses slot n % device_slots.
 // Therefore batch n + device_slots has the address of batch n.
-// Errors: after an error of the device, nothing is copied. ready_batch::error then contains the error. If the
-// requested batch is not in the ring, the call throws the error instead. A host slot whose copy may still be running is
-// not freed.
+// Errors: after an error of the device, nothing more is copied. A request for a batch that is in the ring returns the
+// batch, with the error in ready_batch::error. A request for any other batch throws the error. A host slot whose copy
+// may still be running is not freed.
 // Threads and lifetime: as in deliver/batch_lease.hpp.
 #pragma once
 
@@ -34,8 +34,9 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 // Measures the time during which a stream of a device had no batch. Uses events of the device instead of the host
 // clock, because the trainer may queue work ahead of the device. A gap is the time from the mark of released() to the
-// next mark of acquired() in the same stream. While all pairs of events are in use, no gap is recorded, because the
-// stream still has queued work. The time between two epochs of a training loop is not a gap.
+// next mark of acquired() in the same stream. While all pairs of events are in use, the stream still has queued work.
+// During this time it has no gap, and no events are recorded. The time between two epochs of a training loop is not a
+// gap.
 // Errors: exceptions from recording an event are not caught. If the clock cannot be read, the measurement ends.
 // Threads: any thread may call released(), acquired(), pause(), collect() and add_to().
 
@@ -157,7 +158,7 @@ class device_batch_output final : public batch_output {
     std::uint64_t released_as = 0;   // sequence number of the slot's last release
     state now = state::released;
     ready_batch meta{};
-    batch_keys keys{};   // keys of the batch, swapped out of the host slot, which is reused
+    batch_keys keys{};   // keys of the batch, swapped out of the host slot, which the next batch reuses
   };
   struct copy_under_way {
     device_slot* target;

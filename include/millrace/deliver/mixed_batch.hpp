@@ -42,7 +42,8 @@ class mixed_batch : public batch_of<Members...> {
 
   /// Returns the labels of the rows, [size()]. This is the same view as get<Label>().
   auto label_a() const { return plain::template get<Label>(); }
-  /// Returns a column. `M` is a member, or the number of a column. The last two columns are label_b() and lambda().
+  /// Returns a column. `M` is a member of the example, or the index of a column, from 0. The last two columns are
+  /// label_b() and lambda().
   template <auto M>
   auto get() const {
     if constexpr (!std::integral<decltype(M)>) return plain::template get<M>();

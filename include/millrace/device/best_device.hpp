@@ -7,8 +7,9 @@
 //
 // If several processes run on one machine, each process uses GPU (local rank) % (number of GPUs). The local rank is
 // read from the environment variables of the launcher, such as torchrun, Open MPI or Slurm (base/machine.hpp). Without
-// these variables the local rank is 0. Millrace opens no other GPU. Kernels run on the current device of the thread:
-// call cudaSetDevice(device.ordinal()) before your own CUDA calls, which would otherwise open GPU 0 and use its memory.
+// these variables the local rank is 0. Millrace opens no other GPU. Your own kernels run on the current device of your
+// thread: call cudaSetDevice(device.ordinal()) before your own CUDA calls, which would otherwise open GPU 0 and use its
+// memory.
 // Errors: io_error if a GPU exists and cannot be used.
 #pragma once
 

@@ -12,8 +12,8 @@
 // states that the slots are pageable. On a machine with several NUMA nodes, host slots are allocated on the node of the
 // GPU, if that node has free memory. The name of the device includes this node, or the reason why the slots are
 // elsewhere. Pinning memory is slow. Therefore up to 1 GiB of a session's host slots remain for the next session on the
-// same `device` object, such as the next validation. The slots are freed when a session needs slots of another size.
-// Slots are also freed when the `device` object and all sessions that use it have been destroyed.
+// same `device` object, such as the next validation. These spare slots are freed when a session needs slots of another
+// size. Spare slots are also freed when the `device` object and all sessions that use it have been destroyed.
 // Errors: setup_error if the device does not exist or the stream is being captured; io_error with CUDA's own message
 // for other failures.
 // Threads: any. The current device of the user's threads does not change. A graph capture on the user's thread is not
@@ -96,10 +96,11 @@ class spare_slot_memory {
  public:
   explicit spare_slot_memory(std::size_t max_bytes) : max_bytes_(max_bytes) {}
 
-  /// Removes a slot of this size from the spare slots and returns it. If no slot has this size, returns null, and frees
-  /// the oldest slots until at least `bytes` bytes are freed.
+  /// Removes a slot of this size from the spare slots and returns it. If no spare slot has this size, returns null, and
+  /// the caller allocates a new slot. Before it returns null, the function frees the oldest spare slots until at least
+  /// `bytes` bytes are freed, or no spare slot is left.
   std::unique_ptr<pinned_slot> reuse(std::size_t bytes);
-  /// Keeps a slot. If the spare slots exceed the maximum, frees the oldest slots.
+  /// Adds a slot to the spare slots. If the spare slots then exceed the maximum, frees the oldest spare slots.
   void keep(std::unique_ptr<pinned_slot> slot) noexcept;
   /// Frees all slots. Returns whether a slot was freed.
   bool clear() noexcept;
@@ -151,7 +152,7 @@ class cuda_backend final : public device_backend {
   void* allocate_device(std::size_t bytes) override;
   void free_device(void* memory) noexcept override;
 
-  // A waiting thread sleeps instead of spinning, so that the workers can use the core.
+  // A thread that waits for such an event sleeps instead of spinning, so that the workers can use the core.
   std::unique_ptr<device_event> make_event() override;
   std::unique_ptr<device_event> make_timed_event(stream_view stream) override;
   std::optional<std::uint64_t> elapsed_ns(device_event& from, device_event& to) override;

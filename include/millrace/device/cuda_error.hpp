@@ -67,8 +67,8 @@ class current_context {
 /// function.
 void enter_context(const gpu_context& gpu);
 
-/// A default stream belongs to the current context of the calling thread. Throws setup_error for a default stream if
-/// the current context is on the GPU of `gpu`, but differs from the context in `gpu`.
+/// A default stream belongs to the current context of the calling thread. Throws setup_error if `stream` is a default
+/// stream, and the current context is on the GPU of `gpu`, but is not the context in `gpu`.
 void check_default_stream(cudaStream_t stream, const gpu_context& gpu);
 
 /// Returns the current device of the calling thread.

@@ -68,7 +68,7 @@ class device_backend {
   /// Returns a new event, not recorded yet.
   virtual std::unique_ptr<device_event> make_event() = 0;
   /// Returns an event that records the time at which the stream reaches the event. Returns null if the device has no
-  /// clock, or if events in this stream delay other streams.
+  /// clock, or if events in this stream delay other streams, as events in CUDA's legacy default stream do.
   virtual std::unique_ptr<device_event> make_timed_event(stream_view) { return nullptr; }
   /// Returns the nanoseconds between two timed events that were recorded in this order; empty until the device has
   /// reached both.

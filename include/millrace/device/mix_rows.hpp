@@ -5,9 +5,9 @@
 //   mr::dense_labels(b.mixed_labels(), targets.view(), {.smoothing = 0.1});
 //
 // Shapes: rows [B, H, W, C], [B, C, H, W], [B, H, W] or [B, N]; u8, f16, bf16 or f32. If mix_rows() gets no third
-// argument, a view of four dimensions has the layout [B, H, W, C] for u8, and [B, C, H, W] for other types. Rows that
-// the flow has already mixed must not be mixed again. To mix another column, such as a label map under cutmix, pass the
-// same row_mixes().
+// argument, a view of four dimensions has the layout [B, H, W, C] for u8, and [B, C, H, W] for other types. Without
+// `deferred`, the flow has already mixed the column of images: do not mix this column again. To mix another column,
+// such as a label map under cutmix, pass the same row_mixes().
 // Dense labels are f32 [B, K] for K classes. Each class gets the weight smoothing / K. The remaining weight, 1 -
 // smoothing, is divided between the two labels in the ratio of lambda to 1 - lambda. The values equal those of timm's
 // mixup_target(). Losses that allow several correct classes (BCE) need dense labels. A masked row is treated as a row

@@ -1,5 +1,5 @@
 // The common code of mix_rows on the host and on the GPU: grids, labels, and the checks of arguments. The grid of a row
-// contains its dimensions, independent of its layout.
+// contains the dimensions of the row in a fixed order, which does not depend on the layout.
 //
 //   const mr::detail::row_grid grid = mr::detail::grid_of(pixels, mr::image_layout::nhwc);   // of [B, H, W, 3]
 //   mr::detail::check_mix_kernel_rows(pixels, b.row_mixes());
@@ -29,7 +29,7 @@ struct mixed_labels {
 
 /// Options of dense_labels().
 struct dense_labels_options {
-  double smoothing = 0;   ///< 0 to 1, usually 0.1: weight divided among all classes; the labels get the rest
+  double smoothing = 0;   ///< 0 to 1, usually 0.1: weight divided among all classes; both labels share the rest
 };
 
 namespace detail {

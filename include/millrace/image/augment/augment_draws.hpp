@@ -275,11 +275,12 @@ inline photometric_op torchvision_op(const torchvision_magnitudes& space, augmen
 // Errors: none. Threads: any thread; do not share an rng between threads.
 
 /// The number of bits that posterize retains at level 0 and at level 10.
-enum class timm_bits : std::uint8_t { from_none, from_four, to_four };   ///< 0 and 4; 4 and 8; 4 and 0
+enum class timm_bits : std::uint8_t { from_none, from_four, to_four };   ///< 0 and 4 bits; 4 and 8; 4 and 0
 
 struct timm_levels {
   double width = 0, height = 0;   ///< size of the image
-  /// If true, a higher level increases the effect of solarize, brightness, color, contrast and sharpness.
+  /// If true, a higher level increases the effect of solarize, brightness, color, contrast and sharpness. If false, a
+  /// higher level increases the threshold of solarize, and the factor of the others from 0.1 to 1.9.
   bool increasing = false;
   timm_bits bits = timm_bits::from_none;
   std::optional<interpolation> filter{};

@@ -62,11 +62,11 @@ struct color_factors {
   double low = 1;    ///< minimum factor
   double high = 1;   ///< maximum factor
 
-  /// No change.
+  /// The range that changes nothing.
   constexpr color_factors() noexcept = default;
   /// The range from 1 - v (at least 0) to 1 + v.
   constexpr color_factors(double v) noexcept : low(v < 1 ? 1 - v : 0), high(1 + v) {}
-  /// From `least` to `highest`.
+  /// The range from `least` to `highest`.
   constexpr color_factors(double least, double highest) noexcept : low(least), high(highest) {}
 };
 
@@ -76,11 +76,11 @@ struct hue_shifts {
   double low = 0;    ///< minimum shift
   double high = 0;   ///< maximum shift
 
-  /// No change.
+  /// The range that changes nothing.
   constexpr hue_shifts() noexcept = default;
   /// The range from -v to v.
   constexpr hue_shifts(double v) noexcept : low(-v), high(v) {}
-  /// From `least` to `highest`.
+  /// The range from `least` to `highest`.
   constexpr hue_shifts(double least, double highest) noexcept : low(least), high(highest) {}
 };
 
@@ -111,12 +111,12 @@ struct pillow_blur_options {
 /// Options of random erasing, with torchvision's defaults. timm's default areas are 0.02 to 1/3. timm's default ratios
 /// are 0.3 to 1/0.3.
 struct random_erasing_options {
-  double probability = 0.5;      ///< probability of erasing
-  double scale_min = 0.02;       ///< minimum area of a box, as a fraction of the image's area
-  double scale_max = 0.33;       ///< maximum area
-  double ratio_min = 0.3;        ///< minimum height / width
-  double ratio_max = 3.3;        ///< maximum height / width
-  std::size_t max_boxes = 1;     ///< the number of boxes is random, 1 to max_boxes; it divides each box's area
+  double probability = 0.5;    ///< probability of erasing
+  double scale_min = 0.02;     ///< minimum area of a box, as a fraction of the image's area
+  double scale_max = 0.33;     ///< maximum area
+  double ratio_min = 0.3;      ///< minimum height / width
+  double ratio_max = 3.3;      ///< maximum height / width
+  std::size_t max_boxes = 1;   ///< the number n of boxes is random, 1 to max_boxes; each box has 1/n of the drawn area
   rgb_color fill = mean_color;   ///< color of the boxes
 };
 
@@ -201,13 +201,14 @@ class photometric_plan {
  public:
   /// Multiplies all values by a factor of 0 to 1000.
   photometric_plan& brightness(double factor);
-  /// Blends with the mean gray by a factor of 0 to 1000; 1 changes nothing.
+  /// Changes the contrast. The factor is from 0, which produces the mean gray, to 1000; 1 changes nothing.
   photometric_plan& contrast(double factor);
-  /// Blends with the gray of each pixel by a factor of 0 to 1000; 1 changes nothing.
+  /// Changes the saturation. The factor is from 0, which produces the gray of each pixel, to 1000; 1 changes nothing.
   photometric_plan& saturation(double factor);
-  /// Blends with a smoothed image by a factor of 0 to 1000; 1 changes nothing.
+  /// Changes the sharpness. The factor is from 0, which produces a smoothed image, to 1000; 1 changes nothing.
   photometric_plan& sharpness(double factor);
-  /// Shifts hues by a fraction of the color circle, -0.5 to 0.5. Pillow stores hues as bytes, so even 0 changes pixels.
+  /// Shifts hues by a fraction of the color circle, -0.5 to 0.5. Pillow stores hues as bytes, so even a shift of 0
+  /// changes pixels.
   photometric_plan& hue(double share);
   /// Sets the three channels to the gray of the pixel.
   photometric_plan& grayscale();

@@ -60,7 +60,7 @@ struct label_rows {
 
 /// A stored label map.
 struct label_source {
-  /// Returns the rows [begin, end).
+  /// Returns at least the rows [begin, end).
   using row_function = label_rows (*)(const label_source& from, std::size_t begin, std::size_t end, scratch& s);
 
   bytes field{};
@@ -101,7 +101,7 @@ struct label_options {
 
 namespace detail {
 
-/// A label map and the geometry with which it is rendered, for both element types.
+/// A label map and the geometry with which the map is rendered, for elements of u8 and u16.
 class label_plan {
  public:
   label_plan(bytes field, std::size_t element_bytes, const label_options& options);

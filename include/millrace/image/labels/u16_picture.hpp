@@ -13,12 +13,14 @@
 //   mr::normalized_u16_picture<float> flow(mr::png(r["flow.png"]).u16(), kitti);
 //
 // Each pixel of the result is a copy of one source pixel, selected as in label_map.hpp. Therefore crops and flips are
-// exact, and a resize selects the nearest pixel. The samples remain as stored: a flip does not negate the flow. Samples
-// of constant padding are 0. Alpha is dropped. For gray files of 16 bits, use mr::labels<std::uint16_t>(). A normalized
-// value is fma(sample, 1 / std, -mean / std), computed in f32 and rounded to T.
+// exact, and a resize selects the nearest pixel. The samples remain as stored: a flip does not negate the flow. In
+// padding of padding_mode::constant, the samples are 0, regardless of the color of the padding. Alpha is dropped. For
+// gray files of 16 bits, use mr::labels<std::uint16_t>(). A normalized value is fma(sample, 1 / std, -mean / std),
+// computed in f32 and rounded to T.
 // Errors: u16() throws data_error if the file is not a 16-bit RGB(A) PNG. u16() throws setup_error if the plan has a
-// background, or has operations on pixels. apply() throws data_error if the geometry is for an image of another size.
-// Threads: not synchronized. Lifetime: the plan keeps the bytes of its file alive, as `picture` does.
+// background (png_options), or operations on pixels, such as a photometric_plan. u16_picture::apply() throws data_error
+// if the geometry is for an image of another size. Threads: not synchronized. Lifetime: the plan keeps the bytes of its
+// file alive, as `picture` does.
 // Cost: all rows from the top of the image to the end of the crop are inflated. Memory: the rows of the crop.
 // Format: ISO/IEC 15948 (PNG); the KITTI flow format is from the devkit of the KITTI flow benchmark (2015).
 #pragma once

@@ -14,7 +14,7 @@
 // are decoded when batch() renders the row.
 // Columns of a row:
 // - ids [length], with image_id for the tokens of images
-// - segments [length], the number of the document in the row, from 1; 0 for padding
+// - segments [length]: 1 for the tokens of the first document in the row, 2 for the second, ...; 0 for padding
 // - positions [length], the offset of the token in its document; 0 for padding
 // - places: for each image, the index of its first token in the row, and the number of its tokens
 // - grids and patches of the images (patch_list.hpp)

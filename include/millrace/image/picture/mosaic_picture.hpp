@@ -16,8 +16,8 @@
 // the center with a corner, is not scaled, and is cropped to its quarter of the row. All other pixels have one color.
 // Resize the images first, for example with resize_within({.width = 640, .height = 640}). On each axis, the center is
 // drawn uniformly between min_center and 1 - min_center, as a fraction of the row's width or height.
-// Errors: setup_error if an option is out of range, or if an image already has padding of another mode or color; the
-// errors of `picture`.
+// Errors: setup_error if an option is out of range, or if an image already has padding other than the constant color of
+// the mosaic; the errors of `picture`.
 // Threads: not synchronized. Cost: only the visible part of each image is decoded. Two JPEGs are decoded at once, which
 // is faster than one after the other.
 // Source of the rule: Mosaic of Ultralytics, without its final scaling and translation of the row.

@@ -59,8 +59,8 @@ class normalized_picture {
   /// Returns the plan of the u8 image.
   const picture& plan() const noexcept { return picture_; }
 
-  /// With the probability in `options`, erases a random box. The box of a later call replaces the box of an earlier
-  /// call. Throws setup_error if an option is out of range.
+  /// With the probability in `options`, erases a random box. If several calls draw a box, only the box of the last of
+  /// these calls is erased. Throws setup_error if an option is out of range.
   normalized_picture random_erase(rng& random, const random_erase_options& options = {}) const {
     normalized_picture next = *this;
     const picture_size size{.width = picture_.width(), .height = picture_.height()};

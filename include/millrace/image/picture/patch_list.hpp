@@ -97,7 +97,7 @@ class patch_list {
   std::size_t length() const noexcept { return length_; }
   /// Returns the plans of the images.
   const std::vector<picture>& pictures() const noexcept { return pictures_; }
-  /// Returns the numbers of rows and columns of patches in each image, [images, 2].
+  /// Returns, for each image, the number of its rows of patches and of its columns of patches, [images, 2].
   tensor<std::int32_t, 2> grids() const {
     tensor<std::int32_t, 2> all({pictures_.size(), 2});
     for (std::size_t i = 0; i < pictures_.size(); ++i) {

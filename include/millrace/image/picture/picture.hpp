@@ -56,7 +56,7 @@ class u16_picture;   // labels/u16_picture.hpp
 class picture {
  public:
   using element = std::uint8_t;
-  static constexpr const char* rendering = "decode";   ///< name of this work in reports
+  static constexpr const char* rendering = "decode";   ///< how reports name the rendering of rows of this type
 
   /// Reads the header of a JPEG and plans the full image; see jpeg().
   explicit picture(bytes data, const jpeg_options& options = {});
@@ -191,7 +191,8 @@ class picture {
   void resize_here(std::size_t height, std::size_t width);
   void pad_here(const padding_sides& sides, const padding_fill& fill);
   bool is_padded() const noexcept { return rows_.is_padded() || columns_.is_padded(); }
-  /// Removes from the padded axes the pixels that a crop has hidden. Throws data_error if only padding remains.
+  /// A crop of a padded image only hides pixels. This function removes the hidden pixels from the plan, as pad() and
+  /// resize() require. Throws data_error if only padding remains.
   void remove_hidden();
 
   /// Returns half of the margin, which is `total - part`. Half of an odd margin is rounded to even, as in torchvision.
@@ -209,7 +210,8 @@ class picture {
   /// Applies an EXIF orientation (CIPA DC-008, 4.6.4).
   void orient(int orientation) noexcept;
 
-  /// Returns the smallest decoding size, in eighths, that still covers the target on both axes.
+  /// Returns the size at which to decode the file, in eighths of the stored size. This is the smallest size at which
+  /// the decoded crop is not smaller than the result on either axis. Returns 8 for an `exact` image.
   unsigned eighths() const noexcept;
 
   /// Throws setup_error if the row has another size.
@@ -231,7 +233,7 @@ class picture {
   detail::plan_axis columns_, rows_;                 // of the stored image
   std::shared_ptr<const row_operation> operation_;   // null for none
   bool transposed_ = false;                          // whether stored rows are columns of the result
-  padding_fill padding_{};                           // of padded axes
+  padding_fill padding_{};                           // the pixels of the padding
 };
 
 /// Returns a plan of the full image in `data`. Reads only the header, in less than 1.5 us.

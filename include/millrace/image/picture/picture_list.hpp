@@ -11,8 +11,8 @@
 //
 // The images of row i are images offsets[i] to offsets[i + 1] - 1 of the batch. The batch has no padding, and a row may
 // be empty. All samples of a run must have the same options.
-// Errors: data_error for more than max_pictures images (unless `truncate`) and for an image of another size;
-// setup_error if an option is out of range; the same errors as `picture`. Threads: not synchronized.
+// Errors: data_error for more than max_pictures images (unless `truncate`) and for an image that does not have the size
+// in the options; setup_error if an option is out of range; the same errors as `picture`. Threads: not synchronized.
 // Lifetime: a list keeps the bytes of its files alive, as `picture` does.
 // Cost: a slot (the memory of a batch) has space for max_pictures images in every row. Only the used part is copied to
 // a device. A rendered row may be moved once within its slot, at about 20 us per image of 224 x 224.
@@ -35,8 +35,8 @@ namespace millrace { inline namespace MILLRACE_ABI {
 /// Options of a column of image lists.
 struct picture_list_options {
   std::size_t max_pictures =
-      0;                   ///< maximum number of images in a row; required, because it determines the size of a slot
-  picture_size size{};     ///< size of every image; required, because an empty first row does not define it
+      0;                 ///< maximum number of images in a row; required, because it determines the size of a slot
+  picture_size size{};   ///< size of every image; required, because a first row without images does not define the size
   bool truncate = false;   ///< if true, drops the images after max_pictures; if false, throws data_error
 
   /// Compares all options.
@@ -59,8 +59,8 @@ class picture_list {
   static constexpr const char* rendering = picture::rendering;
   static constexpr std::size_t together = picture::together;
 
-  /// Stores the image plans of a row. Throws data_error if there are too many images or an image has another size.
-  /// Throws setup_error if an option is out of range.
+  /// Stores the image plans of a row. Throws data_error if there are too many images or the size of an image differs
+  /// from `size` in the options. Throws setup_error if an option is out of range.
   picture_list(std::vector<picture> pictures, const picture_list_options& options)
       : options_(options), pictures_(std::move(pictures)) {
     constexpr std::size_t most = 65'535;

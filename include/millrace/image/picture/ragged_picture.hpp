@@ -10,9 +10,9 @@
 //   auto [pixels, sizes] = b.get<&example::pixels>();    // u8 [B, tallest, widest, 3] and i32 [B, 2]: height and width
 //
 // Each image is at the upper left of its row; the rest of the row has one color. A slot (the memory of a batch) has
-// space for `max` in every row. Only the used part is copied to a device. To group images of similar shape, use
-// mr::bucket<&example::kind>(). Add the member `kind` to `example`, and set it to a number, such as 1 for portrait and
-// 2 for landscape. All samples of a run must have the same options.
+// space for an image of size `max` in every row. Only the used part is copied to a device. To group images of similar
+// shape, use mr::bucket<&example::kind>(). Add the member `kind` to `example`, and set it to a number, such as 1 for
+// portrait and 2 for landscape. All samples of a run must have the same options.
 // Errors: setup_error if the image is larger than `max`, or if an option is out of range. Also the errors of `picture`.
 // Threads: not synchronized.
 #pragma once

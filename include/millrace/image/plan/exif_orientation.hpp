@@ -30,8 +30,8 @@ struct byte_reader {
   }
 };
 
-/// Returns the orientation in EXIF data, which begins with a TIFF header; 0 if the orientation is missing or the data
-/// is malformed.
+/// Returns the orientation, 1 to 8, in EXIF data, which begins with a TIFF header; 0 if the orientation is missing or
+/// the data is malformed.
 inline int tiff_orientation(std::span<const std::byte> tiff) noexcept {
   if (tiff.size() < 8) return 0;
   const bool little_endian = tiff[0] == std::byte{'I'};
@@ -50,8 +50,8 @@ inline int tiff_orientation(std::span<const std::byte> tiff) noexcept {
   }
   return 0;
 }
-/// Returns the orientation in the payload of an APP1 segment; 0 if the orientation is missing or the segment is
-/// malformed.
+/// Returns the orientation, 1 to 8, in the payload of an APP1 segment; 0 if the orientation is missing or the segment
+/// is malformed.
 inline int exif_orientation(std::span<const std::byte> segment) noexcept {
   if (segment.size() < 6 || std::memcmp(segment.data(), "Exif\0\0", 6) != 0) return 0;
   return tiff_orientation(segment.subspan(6));

@@ -111,7 +111,8 @@ class geometry {
   /// Returns the EXIF orientation that is part of this geometry; 1 if there is none.
   int orientation() const noexcept { return orientation_; }
 
-  /// Returns true if the rendered image is a mirror image of the stored image; false if it is only rotated.
+  /// Returns true if the rendered image is a mirror image of the stored image, rotated or not. Returns false if the
+  /// image is only rotated, or neither.
   bool mirrored() const noexcept { return (plan_.rows.flipped != plan_.columns.flipped) != plan_.transposed; }
 
   /// Returns the geometry without the EXIF orientation, for labels that were drawn on the image as viewers show it.
@@ -139,27 +140,28 @@ class geometry {
 
 namespace detail {
 
-/// Returns an axis that renders the same outputs if the source is mirrored. `extent` is the length of the source in
-/// pixels.
+/// Returns the axis for a mirrored source. From the mirrored source, the returned axis renders the outputs that `axis`
+/// renders from the original source. `extent` is the length of the source in pixels.
 plan_axis mirrored_axis(const plan_axis& axis, std::int64_t extent) noexcept;
 
-/// Converts the source coordinate `edge` to an output coordinate. Output coordinate 0 is the start of the first output,
-/// which may be padding.
+/// Converts the source coordinate `edge` to an output coordinate. Output coordinate 0 is the outer edge of the first
+/// output pixel, which may be padding.
 double edge_on(const plan_axis& axis, double edge) noexcept;
 
-/// The range of output pixels on an axis that show a source pixel. All other output pixels are padding of a constant
-/// color.
+/// The range [begin, end) of the output pixels that show source pixels, on one axis. All other output pixels are
+/// padding of a constant color.
 struct shown_outputs {
   std::size_t begin = 0, end = 0;
 };
 
-/// Sets pixels[k] to the source pixel that contains the center of output k. The outputs are numbered in storage order.
-/// A center exactly between two pixels belongs to the second pixel in source order. If the padding repeats or mirrors
-/// the image, the entry of a padding pixel is the source pixel that it shows. In padding of a constant color, the
-/// entries are undefined.
+/// Sets pixels[k] to the number of the source pixel that contains the center of output pixel k. Returns the output
+/// pixels that show a source pixel. Output pixels are numbered as in the rendered image, after any flip. A center
+/// exactly between two source pixels belongs to the second pixel in source order. If the padding repeats or mirrors the
+/// image, each padding pixel also shows a source pixel, and pixels[k] is the number of that pixel. In padding of a
+/// constant color, pixels[k] is undefined.
 shown_outputs nearest_pixels(const plan_axis& axis, padding_mode padding, std::vector<std::uint32_t>& pixels);
 
-/// The source pixels of the outputs, on both axes of a plan. An object can be reused for other plans.
+/// The source pixels that the output pixels show, on both axes of a plan. An object can be reused for other plans.
 struct nearest_pixel_grid {
   std::vector<std::uint32_t> rows, columns;
   shown_outputs shown_rows, shown_columns;
@@ -175,7 +177,7 @@ struct nearest_pixel_grid {
   bool shows_none() const noexcept {
     return shown_rows.begin == shown_rows.end || shown_columns.begin == shown_columns.end;
   }
-  /// Returns the source rows [begin, end) that the result shows; at least one must be shown.
+  /// Returns the source rows [begin, end) that the result shows. The result must show at least one row.
   source_span row_range() const noexcept {
     source_span range{.begin = rows[shown_rows.begin], .end = 0};
     for (std::size_t y = shown_rows.begin; y < shown_rows.end; ++y) {

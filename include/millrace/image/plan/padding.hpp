@@ -45,15 +45,16 @@ struct letterbox_options {
 
 namespace detail {
 
-/// One axis of a padded image. Position 0 is the first pixel of the image. If the padded image is flipped, positions
-/// are counted after the flip.
+/// One axis of a padded image. Position 0 is the first pixel of the image; positions of padding are negative, or
+/// `count` or more. If the padded image is flipped, position 0 is the first pixel of the flipped image.
 struct padded_axis {
   std::int64_t begin = 0, end = 0;                     ///< range of the positions that the padded image covers
   std::int64_t count = 0;                              ///< pixels of the image
   std::int64_t rendered_begin = 0, rendered_end = 0;   ///< range of the image's pixels that the padded image shows
 
   std::int64_t size() const noexcept { return end - begin; }
-  /// Returns whether the rendered range is the intersection of [begin, end) and [0, count).
+  /// Returns whether the padded image shows each rendered pixel at the pixel's own position. A crop may remove this
+  /// position. Then only padding that repeats or mirrors the image may still show the pixel.
   bool contains_rendered() const noexcept {
     return rendered_begin == (begin > 0 ? begin : 0) && rendered_end == (end < count ? end : count);
   }

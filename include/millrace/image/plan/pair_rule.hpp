@@ -73,7 +73,7 @@ class beta_draw {
     for (;;) {
       const std::uint64_t x = divided_exponential(random), y = divided_exponential(random);
       if (power(x) + power(y) > one) continue;
-      const bool x_is_larger = x <= y;   // compares 2^-x with 2^-y
+      const bool x_is_larger = x <= y;   // true if 2^-x >= 2^-y
       const std::uint64_t ratio = power(x_is_larger ? y - x : x - y);
       const auto larger = static_cast<std::uint64_t>(((unsigned_128{one} << 32) + (one + ratio) / 2) / (one + ratio));
       return x_is_larger ? larger : one - larger;
@@ -104,7 +104,7 @@ struct pair_rule_options {
 /// How a pair of rows is mixed.
 struct pair_mix {
   bool mixes = false;   ///< whether to mix the rows; if false, both stay unchanged
-  row_mix row{};        ///< how to mix each row; its `partner` is not set
+  row_mix row{};        ///< how to mix each row; the caller of draw() sets row_mix::partner
   float lambda = 1;     ///< weight of the row's own label
 };
 

@@ -7,7 +7,7 @@
 // - the aspect ratio (width / height), log-uniform in [ratio_min, ratio_max];
 // - a uniform position, if a box of that size fits.
 //
-// If no attempt fits, the result is the largest central crop with an allowed ratio.
+// If no attempt draws a box that fits, the result is the largest central crop with an allowed ratio.
 // Areas and logarithms are integers in units of 2^-32, because floating-point results depend on the compiler.
 // Units: pixels. Errors: setup_error if an option is outside its range. Threads: any thread; do not share an rng
 // between threads.

@@ -41,8 +41,8 @@ struct random_erase_options {
 
 namespace detail {
 
-/// Returns element `index` of the sequence that `key` selects. The sequence consists of approximately normal numbers
-/// with variance 1.
+/// Returns the number at `index` of a sequence of approximately normal numbers with variance 1. The random number `key`
+/// selects the sequence.
 inline float normal_noise(std::uint64_t key, std::uint64_t index) noexcept {
   const std::uint64_t bits = mix_bits(key + 0x9e3779b97f4a7c15U * (index + 1));
   const auto ones = static_cast<std::int32_t>(std::popcount(bits >> 16));
@@ -57,7 +57,7 @@ struct erased_box {
   erase_fill fill = erase_fill::zero;
   std::uint64_t noise_key = 0;
 
-  /// Fills the box in each plane. `numbers` contains three planes of this size.
+  /// Fills the box in each plane. `numbers` contains the three planes (red, green, blue), each of `size`.
   template <training_element T>
   void erase(std::span<T> numbers, picture_size size) const noexcept {
     std::uint64_t index = 0;

@@ -23,7 +23,7 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 struct adler_sums {
   static constexpr std::uint32_t modulus = 65'521;
   static constexpr std::size_t block_bytes = 64;      ///< bytes in a step of the vector code
-  static constexpr std::size_t max_at_once = 5'504;   ///< maximum bytes per reduce(): the sums then fit into 32 bits
+  static constexpr std::size_t max_at_once = 5'504;   ///< maximum bytes between reduce() calls; sums stay below 2^32
 
   std::uint64_t first = 1, second = 0;
 

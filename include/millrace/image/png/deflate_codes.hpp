@@ -4,8 +4,9 @@
 //   if (!codes.build(literal_lengths, distance_lengths)) return damaged;
 //   std::uint32_t e = codes.literals()[bits & codes.literal_mask];
 //
-// An entry describes the next bits; see deflate_entry. If the code words of two literals fit into the bits of the
-// index, one entry can contain both literals. A code word longer than the index continues in a second table.
+// The index of a table entry is the next `literal_bits` or `distance_bits` bits of the input. The entry describes the
+// code word at the start of these bits; see deflate_entry. If the code words of two literals fit into the index, one
+// entry can contain both literals. A code word longer than the index continues in a second table.
 // Errors: build() returns false if the lengths are not a valid code. As in zlib, a valid code is complete, is empty, or
 // has a single code word of one bit. Threads: not thread-safe; one thread at a time. Source: RFC 1951, 3.2.
 #pragma once
@@ -28,8 +29,8 @@ struct deflate_entry {
   static constexpr std::uint32_t literal = std::uint32_t{1} << 31;
   static constexpr int literals_at = 8, second_at = 16, count_at = 24, first_bits_at = 26;
 
-  // Lengths and distances: bits 8 to 12 are the number of coded bits without extra bits. Bits 16 to 30 are the minimum
-  // length or distance.
+  // Lengths and distances: bits 8 to 12 are the number of coded bits without extra bits. Bits 16 to 30 are the length
+  // or the distance if all extra bits are 0.
   static constexpr std::uint32_t special = std::uint32_t{1} << 15;
   static constexpr int code_bits_at = 8, base_at = 16;
 
@@ -54,8 +55,9 @@ class deflate_codes {
   const std::uint32_t* distances() const noexcept { return distances_; }
 
  private:
-  // These sizes suffice: a second table of 2^k entries contains at least k + 1 code words. The maximum of k is 4 for
-  // literals and 6 for distances.
+  // These sizes suffice: a second table of 2^k entries contains at least k + 1 code words, and k is at most 4 for
+  // literals and 6 for distances. Therefore each code word in a second table needs at most 16 / 5 or 64 / 7 entries on
+  // average.
   static constexpr std::size_t literal_entries = (std::size_t{1} << literal_bits) + literal_symbols * 16 / 5 + 16;
   static constexpr std::size_t distance_entries = (std::size_t{1} << distance_bits) + distance_symbols * 64 / 7 + 64;
 
@@ -66,8 +68,8 @@ class deflate_codes {
   std::uint32_t literals_[literal_entries], distances_[distance_entries];
 };
 
-/// The Huffman code of the code lengths. Bits 0 to 7 of an entry are the number of coded bits. Bits 16 to 20 are the
-/// symbol.
+/// The Huffman code in which a dynamic block stores the lengths of its code words. Bits 0 to 7 of an entry are the
+/// number of coded bits. Bits 16 to 20 are the symbol.
 class deflate_length_code {
  public:
   static constexpr unsigned index_bits = 7;

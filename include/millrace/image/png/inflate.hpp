@@ -8,10 +8,10 @@
 //     if (const auto s = zip.run(memory, out, end); s != mr::detail::inflate_status::more) return s;
 //
 // The output is written to one block of memory, which must still contain the last `window_bytes` of earlier output. The
-// caller may move the output between calls. `out` may pass the limit, because matches are copied completely. The
-// inflater may write undefined bytes after `out`. In total, it writes up to `slack_bytes` - 1 bytes beyond the limit.
-// run() stops at the limit, and does not detect damage after the limit. finish() continues to the end of the stream.
-// Bytes outside the pieces are never read.
+// caller may move the output between calls. `out` may pass the limit, because a match (a copy of earlier output) is
+// always copied completely. The inflater may write undefined bytes after `out`. In total, it writes fewer than
+// `slack_bytes` bytes beyond the limit. run() stops at the limit, and does not detect damage after the limit. finish()
+// continues to the end of the stream. Bytes outside the pieces are never read.
 // Errors: returned as a status; the output before the damage is correct. Threads: not thread-safe; one thread at a
 // time. Memory: nothing is allocated.
 // Source: RFC 1950 and RFC 1951. Like zlib with its largest window, the inflater accepts distances up to 32768,
@@ -35,9 +35,9 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 //   const mr::detail::inflate_stop why = mr::detail::inflate_loop::run(s, codes);
 //
 // Needs `least_input_bytes` of input. Writes fewer than `slack_bytes` bytes beyond the limit of the output. The bit
-// buffer is filled with one unaligned load of 8 bytes. Bits of the buffer above inflate_state::count may be set. They
-// equal the next bits of the input. Therefore fill() may set them again. A match (a copy of earlier output) is copied
-// in words. The last word may extend beyond the match; later output overwrites these bytes.
+// buffer is filled with one unaligned load of 8 bytes. The buffer may contain more than inflate_state::count bits. The
+// additional bits equal the next bits of the input. fill() adds the same bits by OR, which does not change them. A
+// match is copied in words. The last word may extend beyond the match; later output overwrites these bytes.
 // Errors: run() and one() return the reason for the stop. Threads: any thread, if no two calls share an output.
 // Source: RFC 1951, 3.2.3; the buffer is filled by "variant 4" of F. Giesen, "Reading bits in far too many ways".
 
@@ -104,8 +104,9 @@ class inflate_loop {
           break;
         }
       }
-      // The buffer has at least 23 bits, and a length uses at most 20. After fill(), the buffer has at least 56 bits. A
-      // distance uses at most 28 of them, so the next lookup needs no fill().
+      // After at most three entries of literals (33 bits), the buffer has at least 23 bits. A length uses at most 20.
+      // After fill(), the buffer has at least 56 bits. A distance uses at most 28 of them, so the next lookup needs no
+      // fill().
       const std::size_t length = number(s, e);
       fill(s);
       e = distances[s.bits & deflate_codes::distance_mask];
@@ -275,7 +276,7 @@ enum class inflate_status : std::uint8_t {
   bad_stored_length,
   bad_code_lengths,   ///< code lengths that do not define a valid Huffman code
   bad_code,           ///< bits that are not a code word
-  bad_distance        ///< a distance that points before the output
+  bad_distance        ///< a distance that points before the start of the output
 };
 
 /// Returns a description of the status, for messages.
@@ -299,10 +300,11 @@ class inflater {
   void begin(inflate_input& input) noexcept;
 
   /// Writes output at `out`, and advances `out` until it reaches or passes `limit`. Returns `bad_distance` if a match
-  /// (a copy of earlier output) begins before `begin`.
+  /// (a copy of earlier output) would copy bytes before `begin`.
   inflate_status run(const std::uint8_t* begin, std::uint8_t*& out, const std::uint8_t* limit) noexcept;
 
-  /// Reads the stream to its end. Stops and returns `more` if the stream contains more output.
+  /// Reads the rest of the stream and returns `ended`. If the rest contains output, stops before this output and
+  /// returns `more`.
   inflate_status finish() noexcept;
 
   /// Returns the Adler-32 that is stored at the end of the stream. Valid only after the status `ended`.

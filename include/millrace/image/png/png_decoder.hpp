@@ -29,7 +29,8 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-// Converts the stored rows of a PNG to pixels: RGB with or without a fourth byte, or unchanged samples.
+// Converts the stored rows of a PNG to pixels: RGB with or without a fourth byte, or unchanged samples. A sample is a
+// stored channel value or palette index.
 //
 //   mr::detail::png_pixels pixels;
 //   pixels.start(header, {.layout = mr::detail::png_layout::rgbx});
@@ -39,11 +40,11 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 // Palettes are applied. Gray becomes three equal channels, and samples of fewer than 8 bits are scaled to 0..255. Only
 // the high byte of 16-bit samples is used, as in Pillow and libpng. Colors beyond the end of a palette are black, as in
 // libpng.
-// Alpha is dropped without a change of the colors, kept, or used to composite pixels over a color. The transparency
-// chunk, tRNS, is read only if alpha is kept or used to composite. A composited value is (color * alpha + background *
-// (255 - alpha)) / 255, rounded. The layout `samples` keeps the stored values: palette indices, and gray without
-// scaling. In this layout, a 16-bit sample becomes two bytes in the machine's byte order. Any other sample becomes one
-// byte. Up to `slack_bytes` may be read beyond `stored` and written beyond `memory`.
+// The options select whether alpha is dropped without a change of the colors, kept, or used to composite pixels over a
+// color. The transparency chunk, tRNS, is read only if alpha is kept or used to composite. A composited value is
+// (color * alpha + background * (255 - alpha)) / 255, rounded. The layout `samples` keeps the stored values: palette
+// indices, and gray without scaling. In this layout, a 16-bit sample becomes two bytes in the machine's byte order. Any
+// other sample becomes one byte. Up to `slack_bytes` may be read beyond `stored` and written beyond `memory`.
 // Errors: data_error if a palette must be applied but is missing. data_error if tRNS is read and has a wrong size or
 // CRC. Threads: not thread-safe; one thread at a time.
 // Source: ISO/IEC 15948, 11.2 and 11.3.2; the division by 255 is Pillow's.
@@ -93,8 +94,8 @@ class png_pixels {
   png_pixel_options options_;
   bool uses_alpha_ = false;
   std::size_t left_ = 0, count_ = 0, pixel_bytes_ = 3;
-  std::array<pixel, 256> table_{};                    // for palettes, and for gray of up to 8 bits
-  std::array<std::uint8_t, 6> transparent_color_{};   // as stored
+  std::array<pixel, 256> table_{};   // converted pixel of each palette index, or of each gray value of up to 8 bits
+  std::array<std::uint8_t, 6> transparent_color_{};   // the color in tRNS, as stored
   bool has_transparent_color_ = false;
   std::vector<std::uint8_t> samples_;   // a row of unpacked samples, if samples have less than 8 bits
 };
@@ -126,7 +127,7 @@ class png_decoder {
   bool next_to(std::uint8_t* to);
 
   /// If the region includes the last row of the image, or the image is interlaced, checks the rest of the file for
-  /// damage.
+  /// damage. Otherwise, does nothing.
   void finish();
 
   /// Calls use(y, row) for each row of the region; `y` is the index of the row in the image.

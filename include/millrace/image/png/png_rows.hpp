@@ -7,8 +7,8 @@
 //   rows.check_end();
 //
 // The stream is inflated, a part at a time, into a window of 288 KiB plus two rows. Inflating stops after the last
-// requested row. Call begin_rows() again for the next pass. Callers may read `slack_bytes` bytes beyond the end of a
-// row.
+// requested row. Call begin_rows() again for the next pass of an interlaced image. Callers may read `slack_bytes` bytes
+// beyond the end of a row.
 // Errors: next() throws data_error at the first row that is incomplete or damaged. All rows before that row have been
 // delivered and are correct. check_end() throws data_error for damage after the last row. Threads: not thread-safe; one
 // thread at a time.
@@ -37,8 +37,8 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 //   mr::detail::png_image_data pieces(file, h.data_at);          // an inflate_input
 //
 // The CRC of each IHDR, PLTE and IDAT chunk is checked before the chunk's bytes are used. Unknown critical chunks are
-// errors. Ancillary chunks are skipped; the header contains the bytes of tRNS and eXIf. Nothing is allocated. Sizes
-// that PNG forbids or that exceed the limit are rejected.
+// errors. Ancillary chunks are skipped, except tRNS and eXIf: png_header contains their bytes. Nothing is allocated.
+// Sizes that PNG forbids or that exceed the limit are rejected.
 // Errors: data_error with the stage "png". Lifetime: spans refer to the bytes of the file. Threads: pure functions; any
 // thread.
 // Source: ISO/IEC 15948, clauses 5 and 11.2.
@@ -60,8 +60,8 @@ struct png_header {
   std::span<const std::byte> palette{};        ///< PLTE: at most 256 RGB colors
   std::span<const std::byte> transparency{};   ///< tRNS, as stored; empty if there is none
   bool transparency_intact = true;             ///< whether the CRC of tRNS is correct
-  std::span<const std::byte> exif{};           ///< eXIf before the image data, if its CRC is correct
-  std::size_t data_at = 0;                     ///< offset of the first IDAT chunk
+  std::span<const std::byte> exif{};   ///< eXIf before the image data; empty if there is none or its CRC is wrong
+  std::size_t data_at = 0;             ///< offset of the first IDAT chunk
 
   std::size_t channels() const noexcept {
     return color == png_color::rgba ? 4 : color == png_color::rgb ? 3 : color == png_color::gray_alpha ? 2 : 1;
@@ -110,9 +110,9 @@ class png_image_data final : public inflate_input {
 
   std::span<const std::uint8_t> next() noexcept override;
 
-  /// Returns the reason for the end of the bytes.
+  /// Returns the reason why next() returned an empty span or the bytes of a truncated chunk.
   end ending() const noexcept { return ending_; }
-  /// Returns the chunk with the wrong CRC.
+  /// Returns the chunk with the wrong CRC, if ending() is `bad_crc`.
   const png_chunk& bad_chunk() const noexcept { return bad_; }
 
   /// Reads the remaining chunks. Throws data_error if a critical chunk is damaged or unknown, or if there is
@@ -152,7 +152,7 @@ class png_memory {
 class png_rows {
  public:
   static constexpr std::size_t slack_bytes = 64;
-  static constexpr std::size_t max_inflation = 1'032;   ///< 258 bytes of output per two bits of input
+  static constexpr std::size_t max_inflation = 1'032;   ///< maximum bytes of output per byte of input: 258 per two bits
 
   struct reading {
     bool to_the_end = false;   ///< whether check_end() will be called
@@ -171,7 +171,7 @@ class png_rows {
   /// Begins a file.
   void begin(std::span<const std::byte> file, const png_header& header, const reading& how);
 
-  /// Begins the next rows.
+  /// Begins the rows of the image, or of the next pass of an interlaced image.
   void begin_rows(const part& rows);
 
   /// Returns the next row; null after the last requested row.
@@ -205,7 +205,7 @@ class png_rows {
   inflate_status status_ = inflate_status::more;
   std::uint32_t adler_ = 1;
 
-  // The window contains inflated bytes up to out_. Bytes from read_ to out_ are not yet used.
+  // The window contains inflated bytes up to out_. Bytes from read_ to out_ have not been unfiltered yet.
   png_memory window_;
   std::size_t window_bytes_ = 0;
   std::uint8_t* out_ = nullptr;

@@ -4,7 +4,7 @@
 //   mr::image pixels = mr::pnm(r["pgm;ppm"]).pixels();
 //
 // Gray becomes RGB. Values are scaled from 0..maxval to 0..255 and rounded. Only the first image of a file is read;
-// later bytes are ignored. Rows are read in place, so the file must contain the full image.
+// later bytes are ignored. The file must contain the full image, even if a crop needs only some rows.
 // Errors: data_error, with shard, key and stage "pnm", if the file is not a PGM or PPM, or is truncated.
 // Threads: not synchronized.
 // Format: Netpbm's ppm(5) and pgm(5).
