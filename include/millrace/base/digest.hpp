@@ -4,8 +4,9 @@
 //   stream.add(position, mr::detail::digest_bytes(row));
 //   stream.value();                               // equal for equal streams, in any order of the calls
 //
-// A sum can start from the value of an earlier sum. The digest detects accidental changes, but not attacks. Errors:
-// none. Threads: not synchronized. The values of several threads or ranks are combined by addition.
+// To continue an earlier sum, pass its value to the constructor. The digest detects accidental changes, but not
+// attacks. Errors: none. Threads: not synchronized. If several threads or ranks each have a stream_digest, the sum of
+// the values is the digest of all streams together.
 #pragma once
 
 #include <millrace/base/random.hpp>

@@ -8,13 +8,13 @@
 //
 // There are five kinds. The kind determines who has to correct the problem:
 // - setup_error: the caller, because an option or a call is wrong.
-// - data_error: the producer of the data. After a late_data_error, earlier samples may also be wrong.
+// - data_error: the producer of the data. After a late_data_error, already delivered samples may also be wrong.
 // - io_error: the operator of the machine or its storage.
 // - stage_error: the author of a callable that threw an exception, which `cause()` returns.
 // - conservation_error: the author of the source or of Millrace, because samples were lost or delivered twice.
 //
-// Message and hint are safe to print, even if they quote data. where() contains the unescaped names; printable()
-// escapes them.
+// Message and hint are safe to print, even if they quote data. The names in where() are not escaped: pass them to
+// printable() before you print them.
 // Threads: any thread may copy and read an error.
 #pragma once
 
@@ -95,9 +95,9 @@ class data_error : public error {
 class late_data_error : public data_error {
  public:
   enum class suspect_samples {
-    not_said,   ///< not yet determined by the code that knows the order of the run
+    not_said,   ///< not set yet; the code that knows the order of the run sets it later
     none,       ///< no sample of the shard was delivered
-    some,       ///< the first wrong sample is unknown, or is from before this session
+    some,       ///< the first wrong sample is unknown, or was delivered before this session
     since       ///< samples from first_suspect() on
   };
 
@@ -107,7 +107,7 @@ class late_data_error : public data_error {
   /// Returns the position of the first sample that may be wrong, or error_location::unknown.
   std::uint64_t first_suspect() const noexcept { return first_; }
 
-  bool is_exact() const noexcept { return exact_; }   ///< false if first_suspect() may be too low
+  bool is_exact() const noexcept { return exact_; }   ///< false if the first wrong sample may be after first_suspect()
 
   /// Sets the samples that may be wrong. Replaces the hint by advice about the point from which to resume.
   void suspect(suspect_samples samples, std::uint64_t first = error_location::unknown, bool exact = true);

@@ -4,9 +4,10 @@
 //   if (kind != mr::detail::file_kind::unknown) fail("got " + std::string(name_of(kind)) + ", expected ...");
 //
 // Raw numbers must not be mistaken for another format. Therefore kind_of_file() uses only signatures that are very
-// improbable in random bytes. After a short signature, it also requires a plausible header. A text must have at least
-// 32 printable bytes, or at least 16 digits and separators. The bytes of a text must also vary. The signature of a tar
-// archive is at offset 257. Therefore pass the first 1,024 bytes, or the complete file if it is shorter.
+// improbable in random bytes. After a short signature, it also requires a plausible header. A text that does not begin
+// like HTML or XML must have at least 32 bytes, or at least 16 if all are digits or separators. The bytes of such a
+// text must also vary, because the highest bytes of binary numbers are often equal. The signature of a tar archive is
+// at offset 257. Therefore pass the first 1,024 bytes, or the complete file if it is shorter.
 // Errors: none. Threads: the functions are pure; any thread may call them. Cost: about 20 ns for data of an unknown
 // kind; no allocation.
 #pragma once

@@ -1,4 +1,4 @@
-// Converts between f32 and the two 16-bit floating-point formats, with the same bits on the host and in kernels.
+// Converts between f32 and the two 16-bit floating-point formats, with the same bits on the host and in CUDA kernels.
 //
 //   mr::f16 h = mr::detail::to_f16(0.1F);
 //   float f = mr::detail::to_float(h);                    // exact

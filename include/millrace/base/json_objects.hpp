@@ -9,7 +9,7 @@
 // The function receives the values of strings and non-negative integers. For a member with another value, the function
 // receives only the key, and `is_null` for null. An inner object is passed before the object that contains it. Errors:
 // data_error with path and offset if the text is not JSON or exceeds a limit. Limits: 64 levels of nesting, and a
-// million members in the open objects.
+// million members in all open objects together (objects whose end has not been read).
 // Memory: the strings of the open objects. Threads: one thread at a time per object. Source: RFC 8259.
 #pragma once
 

@@ -4,8 +4,9 @@
 //   auto flow = mr::shards(names, {.limits = {.max_expansion = 5'000}});
 //   mr::picture p = mr::jpeg(r["jpg"], {.limits = {.max_pixels = 50'000'000}});
 //
-// The limits are checked before memory is allocated. The error message names the limit.
-// Errors: none. Threads: not synchronized.
+// The code that reads the data checks the limits before it allocates memory. If a limit is exceeded, this code throws
+// an error that names the limit.
+// Errors: none in this header. Threads: not synchronized.
 #pragma once
 
 #include <millrace/base/version.hpp>
@@ -15,7 +16,7 @@
 
 namespace millrace { inline namespace MILLRACE_ABI {
 
-/// Limits for a shard.
+/// Limits for a shard. The selected fields of a sample are the fields that the option `.fields` of the source selects.
 struct shard_limits {
   std::uint64_t max_member_bytes = std::uint64_t{1} << 30;   ///< size of one member
   std::uint64_t max_sample_bytes = std::uint64_t{4} << 30;   ///< size of a sample's selected fields, with their names

@@ -130,8 +130,10 @@ struct machine_part_of_rank {
   std::size_t memory_bytes = 0;
 };
 
-/// Divides the resources that `processes` processes share. The limits of a cgroup are shared if the cgroup contains the
-/// parent. An affinity mask is not shared if it is smaller than the parent's mask. Any other mask is shared in three
+/// Returns the part of one process if `processes` processes run on the machine. A shared resource is divided by
+/// `processes`. A resource that is not shared belongs completely to this process. Physical memory is shared. The limits
+/// of a cgroup are shared if the cgroup contains the parent. An affinity mask is not shared if it is smaller than the
+/// parent's mask, because the launcher then assigned separate cores to each process. Any other mask is shared in three
 /// cases: the mask contains all cores, the parent started all processes, or all masks together have more cores than the
 /// machine.
 machine_part_of_rank divided(const machine_view& view, std::size_t processes) noexcept;

@@ -1,5 +1,5 @@
-// Defines notices, which carry information that is not an error. All notices are passed to the option `notice` of a
-// session, a source, a storage or a log.
+// Defines notices, which carry information that is not an error. A session, a source, a storage (such as remote files)
+// or a log passes its notices to the function in its option `notice`.
 //
 //   mr::session run{std::move(flow), {.notice = [&](const mr::notice& n) {
 //     if (n.severity == mr::notice_severity::loss) alarm(n.where.shard, n.text);
@@ -44,11 +44,11 @@ enum class notice_kind : std::uint8_t {
   lost_shard,           ///< the remaining samples of a shard were lost
   returning_keys,       ///< the members of a sample are not contiguous, so each part becomes a sample
   data,                 ///< other information about the data set
-  tuning,               ///< a decision of mr::tuning()
+  tuning,               ///< a decision of mr::tuning() about the numbers of workers and of concurrent reads
   index,                ///< an index of a shard, or the checksums in it, cannot be stored
-  keys,                 ///< a server refuses the access keys, so other access keys are tried
-  cache,                ///< a cache cannot store a block
-  rows,                 ///< a row storage failed, so the workers compute the missing rows
+  keys,                 ///< access keys of a remote storage are refused or unreadable; Millrace searches for others
+  cache,                ///< data of a remote file cannot be stored in the cache on this machine
+  rows,                 ///< a feeder (a machine that computes rows) is not usable; the run continues without it
   log                   ///< a sink (an output, such as a file) of a log failed
 };
 

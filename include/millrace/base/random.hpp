@@ -60,8 +60,8 @@ class rng {
   struct key {
     std::uint64_t seed = 0;
     std::uint64_t epoch = 0;
-    /// The identity of the sample in the data set, not the position in the epoch. Exception: mix_rows draws once for
-    /// two rows, and uses the position of the first row.
+    /// The identity of the sample in the data set, not the position in the epoch. Exception: mix_rows (mixup, cutmix)
+    /// draws once for two rows. In this case, the value is the position of the first row.
     std::uint64_t sample = 0;
     std::uint64_t stage = 0;   ///< number of the stage among the stages that use random numbers
   };

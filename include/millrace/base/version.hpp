@@ -4,12 +4,13 @@
 //   static_assert(MILLRACE_VERSION_MAJOR == 0);
 //
 // Every name is in MILLRACE_ABI, an inline namespace of `millrace`. The namespace differs between versions, between
-// builds with and without CUDA, and between layouts of the standard library's types. Therefore one program can contain
-// object files of different builds. A call between such files does not link if its arguments have types of Millrace.
-// User code contains only `millrace::`.
+// builds with and without CUDA, and between layouts of the standard library's types. Therefore object files of
+// different builds do not share any definition. A call between such files does not link if its arguments have types of
+// Millrace. User code does not name MILLRACE_ABI: it contains only `millrace::`.
 #pragma once
 
-// After each #error below, the include of a missing file ends the compilation.
+// Compilers continue after #error. Therefore an include of a missing file follows each #error below, and ends the
+// compilation.
 #if defined __cplusplus && __cplusplus < 202002L
 #error "Millrace needs C++20: add -std=c++20 (CMake: cxx_std_20, Meson: cpp_std=c++20)"
 #include <the_compilation_ends_here>
@@ -27,10 +28,11 @@
 
 // The build (the dependency of Meson, the target of CMake, or pkg-config) defines MILLRACE_CUDA and MILLRACE_NVTX. No
 // header defines these macros, not even if the headers of CUDA are installed. MILLRACE_COMPILED means that the program
-// links the compiled library. In this mode, headers only declare the parts that do not depend on the user's types, and
-// millrace/compiled.cpp defines these parts (impl/x.inl). The two modes use different namespaces, as different versions
-// do. In classes that few programs use, the declarations of virtual functions also have MILLRACE_INLINE. Otherwise g++
-// compiles all virtual functions of the class in every program that includes the header.
+// links the compiled library. In this mode, a header x.hpp only declares the parts that do not depend on the user's
+// types. Their definitions are in impl/x.inl, which is compiled as a part of millrace/compiled.cpp. The two modes use
+// different namespaces, as different versions do. In classes that few programs use, the declarations of virtual
+// functions have MILLRACE_INLINE, as their definitions do. If only the definitions had it, g++ would compile all
+// virtual functions of the class in every program that includes the header.
 #ifdef MILLRACE_COMPILED
 #define MILLRACE_INLINE
 #define MILLRACE_ABI_OF(features) v0_1_compiled##features

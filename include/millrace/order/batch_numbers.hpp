@@ -5,8 +5,8 @@
 //   const auto where = numbers.of(5);                        // the session's sixth batch: batch 25 of epoch 3
 //   numbers.position(where, 2);                              // position of the third row: (25 * 64 + 2) * 4 + 1
 //
-// Positions count the rows of all ranks from the beginning of an epoch. A global batch of a given size has the same
-// positions on any number of ranks.
+// Positions count the rows of all ranks from the beginning of an epoch. If the size of the global batches is the same,
+// global batch n of an epoch has the same positions on any number of ranks.
 // Errors: none. Threads: not synchronized.
 #pragma once
 
@@ -32,7 +32,7 @@ struct batch_numbers {
   std::uint64_t epoch_batches = 0;
   std::size_t rows = 1;   ///< rows of a full batch of one rank
   world mine{};
-  /// Distance between the two rows of a mixed pair (mixup, cutmix), in rows over all ranks. 0 if rows are not mixed.
+  /// Distance, in positions, between two rows that are mixed with each other (mixup, cutmix). 0 if rows are not mixed.
   std::size_t stride = 0;
 
   /// Returns the epoch and the number of the session's batch `batch` (from 0). Requires epochs with a fixed number of

@@ -47,7 +47,7 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 // pass_layout describes the order of one pass before the shuffle: the samples of all shards, shard after shard.
 //
 // `counts` contains the number of samples in each shard, in the order of the user's list. `shards` is a permutation of
-// the indices of that list. Shards may be empty. The dropped samples form one block at any offset.
+// the indices of that list. Shards may be empty. The dropped samples are consecutive, and may begin at any offset.
 // Errors: none. The argument of find() must be below length(). Threads: immutable. The `nearby` argument of find_from()
 // must not be shared between threads.
 
@@ -135,9 +135,9 @@ class pass_layout {
 // Defines the order inside one lane (a part of a pass with its own order): a shuffle within a sliding window. The
 // sample at any ordinal (its number in the shuffled order) can be computed without the samples before it.
 //
-// Sample i of a lane gets the key i + U * w. U is a random number in [0, 1) that depends on seed, pass, lane and i. The
-// window is w. Samples are sorted by key, and samples with equal keys by i. Therefore each sample moves by less than w
-// places.
+// Sample i of a lane gets the sort key i + U * w. U is a random number in [0, 1) that depends on seed, pass, lane and
+// i. The window is w. Samples are sorted by key, and samples with equal keys by i. Therefore each sample moves by less
+// than w places.
 // Cost: a walk stores about w samples at its start, and about w / 2 samples later. at() costs O(w). A window of at most
 // one sample changes nothing.
 // Errors: none. Ordinals must be below the length, and next() must not be called after the end of the lane.
@@ -179,8 +179,9 @@ class lane_jitter {
   /// Returns the index (before the shuffle) of the sample with this ordinal. Costs O(window).
   std::uint64_t at(std::uint64_t ordinal) const;
 
-  /// Stores the sample at this ordinal as the first entry of `around`. The examined samples with higher ordinals follow
-  /// in any order. Returns the first index that the call did not examine.
+  /// Examines the samples that may be at or near this ordinal. Stores the sample at the ordinal as the first entry of
+  /// `around`. The examined samples with higher ordinals follow in any order. Returns the index after the last examined
+  /// sample.
   std::uint64_t gather(std::uint64_t ordinal, std::vector<entry>& around) const;
 
  private:
@@ -311,7 +312,9 @@ class exact_order {
   pass_layout layout_of(std::uint64_t pass) const;
   /// Returns the table of a pass that is a uniform permutation. Costs O(samples).
   pass_permutation permutation_of(std::uint64_t pass) const;
-  /// Returns the distance between two consecutive lanes of one rank.
+  /// Returns the distance between two consecutive lanes of one rank. For example, with 48 lanes and 3 ranks, rank 0
+  /// reads the lanes 0, 3, 6, ..., and the distance is 3. With 5 ranks, each rank reads every lane, and the distance is
+  /// 1.
   std::size_t lane_step(const world& mine) const noexcept;
   /// Returns the order inside one lane of a pass.
   lane_jitter lane_of(std::uint64_t pass, std::uint64_t lane) const noexcept;

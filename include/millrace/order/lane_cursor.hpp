@@ -6,9 +6,9 @@
 //
 // The iteration begins with the rank's first position at or after the start. From there on, it delivers the same
 // samples as an iteration from the start of the epoch. Several cursors may use one exact_order independently.
-// Memory: the list of the shards of one pass. If the pass is a uniform permutation, also its table; otherwise one
-// lane_walk for each lane of the rank (order/exact_order.hpp). A lane is an interleaved part of the order. Cost: if
-// ranks share a lane, each rank walks the complete lane, at about 0.1 us per sample.
+// Memory: the list of the shards of one pass. In addition, if the pass is a uniform permutation, the table of the
+// permutation; otherwise one lane_walk for each lane of the rank (order/exact_order.hpp). A lane is an interleaved part
+// of the order. Cost: if ranks share a lane, each rank walks the complete lane, at about 0.1 us per sample.
 // Errors: setup_error for a world size that does not divide the global batch, and for a position after the end of the
 // epoch. The end itself is a valid position, where next() returns nothing. Threads: not thread-safe.
 // Lifetime: the exact_order must outlive the cursor.

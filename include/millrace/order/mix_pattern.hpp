@@ -38,7 +38,7 @@ struct mix_source_spec {
   std::uint64_t seed = 0;
   std::vector<std::uint64_t> counts{};   ///< number of samples in each shard; empty if unknown
   std::size_t window = 0;                ///< shuffle window in samples; 0 without a shuffle
-  std::string name{};                    ///< name for messages and reports; if empty, the number of the source
+  std::string name{};                    ///< name in messages and reports; if empty, they contain the source's number
 };
 /// The sources of a mix, and the behavior when a source runs out.
 struct mix_rule {

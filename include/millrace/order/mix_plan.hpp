@@ -13,8 +13,9 @@
 // - reweight: the other sources continue in proportion to their weights, until all sources have run out. An epoch is
 //   one pass of all sources.
 // - repeat: the source continues with its next pass, even in the middle of an epoch. The start of an epoch does not
-//   restart a source. An epoch ends with the batch in which the last source completes its first pass. Therefore each
-//   sample occurs at least once in the first epoch. `epoch_batches` sets another length.
+//   restart a source. All epochs have the length of the first epoch, which ends with the batch in which the last source
+//   completes its first pass. Therefore each sample occurs at least once in the first epoch. `epoch_batches` sets
+//   another length.
 //
 // Weights that change with the position (order/mix_schedule.hpp) require repeat. With stop and reweight, an epoch may
 // end with an incomplete batch. If `drop_last` is set, this batch is dropped; otherwise it is short. Rank r of R ranks

@@ -14,7 +14,7 @@
 // earlier blocks. In each block, each source first gets as many positions as the integer part of its lag. Then the
 // sources with the largest remaining lags get one more position each, until the block is full. A mix_pattern
 // (mix_pattern.hpp) distributes the samples inside the block. Lags are integers, and every machine computes the same
-// result. A resume needs no state.
+// result. A resume point does not store lags: a resume computes the earlier blocks again.
 //
 // Positions are counted from the start of the run. With the rules stop and reweight (flow/source_weight.hpp), positions
 // are counted from the start of the epoch, and a block also ends where a source has no more samples.
@@ -23,7 +23,7 @@
 // Cost: a resume walks over all earlier blocks, at about 30 ns per source and block. Memory: 4 MiB for checkpoints of
 // the walk.
 // Errors: setup_error for invalid weights, and for weights that are all 0 at a position. setup_error if weights change
-// but sources do not repeat.
+// and the rule is not repeat.
 // Threads: any thread may call any member.
 #pragma once
 
@@ -83,7 +83,7 @@ class mix_schedule {
   /// A walk over the blocks.
   struct walk {
     std::uint64_t begin = 0, end = 0;
-    std::vector<std::uint64_t> counts, quotas;   // samples before the block, and in the block
+    std::vector<std::uint64_t> counts, quotas;   // of each source: samples before the block, and in the block
     std::vector<std::int64_t> lags;              // at the end of the block, in units of 2^-32
 
     bool is_exhausted(std::size_t i, const std::vector<std::uint64_t>& samples) const noexcept {

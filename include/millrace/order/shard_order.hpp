@@ -124,11 +124,11 @@ class jitter_order {
     if (withholds_) permute();
     else if (released_ && length_ <= plan_->settings().window) throw released_error();
   }
-  /// Prepares for the sequence of the next epoch. `without` is the number of samples that are missing at the start of
-  /// the sequence. Requires empty().
+  /// Prepares for the sequence of the next epoch. `without` is the number of samples at the start of the sequence that
+  /// a resumed run does not read again. Requires empty().
   void begin_epoch(std::uint64_t without = 0) noexcept {
     ended_ = released_ = false;
-    // If the first samples of an epoch are missing, the epoch has more than a window of samples.
+    // A resumed run skips samples only in an epoch with more than a window of samples.
     const bool is_long = without > 0 || (plan_->settings().equal_epochs && length_ > plan_->settings().window);
     withholds_ = plan_->permutes() && !is_long;
     order_.start(without);

@@ -7,10 +7,10 @@
 //   f.neighbor_distance;              // mean number of positions between two samples that were adjacent in their shard
 //   f.ideal_neighbor_distance;        // the distance after a uniform shuffle of the complete data set
 //
-// shuffle_forecast explains shares. The distance of neighbors matters, because neighbors in a shard are often
-// similar, such as the frames of a video. The mean distance is about a third of the window. In each pass, the object
-// observes up to about 2,048 batches and 4,096 pairs of neighbors. A rank observes a pair only if the rank delivers
-// both samples.
+// The comment before shuffle_forecast defines the share. The distance of neighbors matters, because neighbors in a
+// shard are often similar, such as the frames of a video. The mean distance is about a third of the window. In each
+// pass, the object observes up to about 2,048 batches and 4,096 pairs of neighbors. A rank observes a pair only if the
+// rank delivers both samples.
 // Cost: 1 to 3 ns per sample, and 4 bytes for each shard. Errors: none. Threads: not thread-safe.
 // Lifetime: the exact_order must outlive the object.
 #pragma once
@@ -25,8 +25,8 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-// Forecasts the shuffle quality of an order before any sample is read. The measure is the share of a batch's rows that
-// belong to its most frequent shard.
+// Forecasts the shuffle quality of an order before any sample is read. The measure is the share: the fraction of a
+// batch's rows that belong to the most frequent shard of this batch.
 //
 // Without a world, a batch is the global batch (the rows of all ranks). With a world, a batch is the rows of one rank.
 // Shares are means over batches, from 0 to 1. A window that covers the data set is a complete shuffle.
@@ -68,9 +68,9 @@ class shuffle_forecast {
   /// Returns the mean share of a batch's most frequent shard, for a window of `window` samples.
   MILLRACE_RARE double share(std::size_t window) const { return share_of(plan_->with_window(window)); }
 
-  /// Returns a window whose share is at most (1 + excess) times the ideal share. It is at most about 5 % larger than
-  /// the smallest such window. Returns nothing if no such window exists, which is possible only in the order of an old
-  /// resume point (version 1).
+  /// Returns a window whose share is at most (1 + excess) times the ideal share. The returned window exceeds the
+  /// smallest such window by at most about 5 %. Returns nothing if no such window exists, which is possible only in the
+  /// order of an old resume point (version 1).
   std::optional<std::size_t> window_within(double excess) const;
 
  private:
@@ -95,7 +95,8 @@ class shuffle_forecast {
     const auto all = static_cast<double>(length);
     const double window = plan.lane_window();
     if (std::min(window, all) <= 4 * static_cast<double>(s.rows * s.step)) {
-      // With few candidates, random choices would not be independent, and the exact order is cheap.
+      // With few candidate samples, independent random choices would be a poor estimate, and walking the exact order is
+      // cheap.
       lane_walk walk(plan.lane_of(s.pass, s.lane), s.ordinal);
       for (std::uint64_t i = 0; i < s.rows; ++i) {
         while (walk.ordinal() < s.ordinal + i * s.step) static_cast<void>(walk.next());

@@ -43,7 +43,8 @@ inline constexpr unsigned bits_per_mark = 1;
 MILLRACE_ALWAYS_INLINE inline unsigned mark_bits(bytes_16 marks) noexcept {
   return static_cast<unsigned>(_mm_movemask_epi8(reinterpret_cast<__m128i>(marks)));
 }
-/// Marks the numbers above `value`: byte i of the result marks from[i]. `from` must be aligned to 16 bytes.
+/// Compares 16 numbers with `value`. Byte i of the result is marked if from[i] is above `value`. `from` must be aligned
+/// to 16 bytes.
 MILLRACE_ALWAYS_INLINE inline bytes_16 marks_above(const std::int32_t* from, std::int32_t value) noexcept {
   const auto above = [&](std::size_t i) {
     return _mm_cmpgt_epi32(_mm_load_si128(reinterpret_cast<const __m128i*>(from + i)), _mm_set1_epi32(value));

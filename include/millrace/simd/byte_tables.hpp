@@ -30,9 +30,10 @@ class shuffled_byte_table {
   }
 
  private:
-  /// For each byte of `v`, selects one of the rows `first` to `first + count - 1`. Returns entry n of this row, where n
-  /// is the lower four bits of the byte. The highest bit of each byte in bits[i] is bit 4 + i of the byte in `v`; these
-  /// bits select the row. If the highest bit of the byte in `v` is set, the result is 0.
+  /// Returns the entry for each byte of `v` in the `count` rows from row `first` on. The lower four bits of the byte
+  /// select the entry in a row. The next log2(count) bits, from bit 4 up, select the row. For this selection, bits[i]
+  /// contains `v` shifted so that bit 4 + i of each byte is its highest bit. If the highest bit of the byte in `v` is
+  /// set, the result is 0.
   template <std::size_t count>
   MILLRACE_SIMD bytes of_rows(std::size_t first, bytes v, const bytes* bits) const noexcept {
     if constexpr (count == 1) {
@@ -94,8 +95,9 @@ class shuffled_byte_table {
     for (std::size_t k = 0; k < 4; ++k) part_[k] = vld1q_u8_x4(entries + 64 * k);
   }
 
-  /// Reads the four parts of 64 entries in turn. If an index is outside the first part, the first instruction returns
-  /// 0. If an index is outside a later part, the instruction for that part keeps the previous result.
+  /// Searches the four parts of 64 entries for each byte, one part after the other. For an index outside the first
+  /// part, the first instruction returns 0. Each later instruction keeps the previous result of an index outside its
+  /// part.
   MILLRACE_SIMD bytes of(bytes v) const noexcept {
     uint8x16_t result = vqtbl4q_u8(part_[0], v);
     result = vqtbx4q_u8(result, part_[1], (uint8x16_t)(v - bytes_of(64)));

@@ -144,7 +144,7 @@ std::uint32_t crc_by_instruction(std::span<const std::byte> data, std::uint32_t 
   if (data.size() >= 3 * 4096) at = crc_by_lanes<Instruction, 4096>(at, end, state);
   if (data.size() >= 3 * 256) at = crc_by_lanes<Instruction, 256>(at, end, state);
   if (data.size() >= 3 * 64) at = crc_by_lanes<Instruction, 64>(at, end, state);   // shorter lanes for the rest
-  std::uint64_t last = state;                                                      // stays in a register
+  std::uint64_t last = state;                                                      // local copy: stays in a register
   std::size_t left = static_cast<std::size_t>(end - at);
   for (; left >= 8; left -= 8, at += 8) Instruction::add(last, crc_word_at(at));
   for (; left > 0; --left, ++at) Instruction::add(last, *at);
@@ -152,6 +152,7 @@ std::uint32_t crc_by_instruction(std::span<const std::byte> data, std::uint32_t 
 }
 
 #ifdef __x86_64__
+/// A lane of the code for PCLMUL: 16 bytes in a register. The lanes of the code above are longer.
 using crc32_lane [[gnu::vector_size(16)]] = long long;
 
 /// The minimum number of bytes for fold_crc32_lanes().
@@ -163,10 +164,10 @@ __attribute__((target("pclmul"), always_inline)) inline crc32_lane fold_crc32_la
   return __builtin_ia32_pclmulqdq128(lane, by, 0x00) ^ __builtin_ia32_pclmulqdq128(lane, by, 0x11) ^ next;
 }
 
-/// Reduces the longest prefix of `data` that has a multiple of 16 bytes to 16 bytes, by carry-less multiplication. Sets
-/// `done_bytes` to the size of the prefix. With an initial state of 0, the 16 bytes produce the same state as the
-/// prefix with the initial state `state`. Call this function only if the processor has PCLMUL. Source: Gopal et al.,
-/// "Fast CRC Computation for Generic Polynomials Using PCLMULQDQ Instruction" (Intel, 2009).
+/// Reduces `data`, except the last `data.size() % 16` bytes, to 16 bytes by carry-less multiplication. Sets
+/// `done_bytes` to the number of reduced bytes. The CRC of the 16 bytes, computed from the initial state 0, is the CRC
+/// of the reduced bytes, computed from the initial state `state`. Call this function only if the processor has PCLMUL.
+/// Source: Gopal et al., "Fast CRC Computation for Generic Polynomials Using PCLMULQDQ Instruction" (Intel, 2009).
 __attribute__((target("pclmul"))) inline std::array<std::byte, 16> fold_crc32_lanes(std::span<const std::byte> data,
                                                                                     std::uint32_t state,
                                                                                     std::size_t& done_bytes) noexcept {

@@ -4,8 +4,8 @@
 //   const mr::detail::neon::four_doubles x = mr::detail::neon::four_of(0.5, 1.5, 2.5, 3.5);
 //   mr::detail::neon::rounded_down(x + mr::detail::neon::four_of(0.25));
 //
-// A register of floats consists of a number (`blocks`) of blocks of 16 bytes. Each block contains the four channels of
-// one point. Callers, threads: see words.hpp.
+// A register of floats consists of `blocks` blocks of 16 bytes: one with NEON, two with AVX2. Each block contains the
+// four channels of one point. Callers, threads: see words.hpp.
 #pragma once
 
 #include <millrace/simd/words.hpp>

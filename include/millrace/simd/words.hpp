@@ -6,14 +6,15 @@
 //   #define MILLRACE_KERNELS <millrace/image/jpeg/baseline/inverse_dct_body.inc>
 //   #include <millrace/simd/for_each_layer.inc>                        // compiles the kernels for each layer
 //
-// Kernels are written once, for all layers. All layers have the same operations with the same results per block. A
-// block is 128 bits. A register has one block with NEON, two with AVX2, and four with AVX-512. No operation moves data
-// between blocks, except where its comment says so. The constants `blocks`, `vector_words` and so on are the numbers of
-// elements in a register of the layer. On x86-64, `word_layer` is the namespace of the AVX2 layer, and `wide_layer`
-// that of the AVX-512 layer. On aarch64, both are the namespace of the NEON layer. cpu_has_word_layer() of
-// cpu_features.hpp returns whether this CPU has the instructions of `word_layer`. Targets other than x86-64 and aarch64
-// do not have a layer. All functions are inlined. Call them only from functions that are compiled for the same
-// instructions. Threads: any; all functions except stores are pure.
+// Kernels (here: functions for the CPU that use these operations) are written once, for all layers. All layers have the
+// same operations with the same results per block. A block is 128 bits. A register has one block with NEON, two with
+// AVX2, and four with AVX-512. No operation moves data between blocks, except where its comment says so. The constant
+// `blocks` is the number of blocks in a register. The constants `vector_words`, `vector_quads` and so on are the
+// numbers of words, of quads and so on in a register. On x86-64, `word_layer` is the namespace of the AVX2 layer, and
+// `wide_layer` that of the AVX-512 layer. On aarch64, both names refer to the namespace of the NEON layer.
+// cpu_has_word_layer() of cpu_features.hpp returns whether this CPU has the instructions of `word_layer`. Targets other
+// than x86-64 and aarch64 do not have a layer. All functions are inlined. Call them only from functions that are
+// compiled for the same instructions. Threads: any; all functions except stores are pure.
 #pragma once
 
 #include <millrace/base/version.hpp>

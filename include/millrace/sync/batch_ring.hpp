@@ -12,7 +12,7 @@
 //   if (got.what == mr::detail::batch_ring::outcome::ready) ring.free(got.batch.slot);   // any thread, in any order
 //
 // A slot is assigned to a batch when the batch opens. Slots may be freed in any order. If `fixed` is true, batch n
-// always uses slot n % count, and waits for that slot.
+// opens only when slot n % count is free, even if other slots are free.
 // Errors: if several samples of a batch have errors, the error of the lowest position becomes the error of the batch.
 // Therefore the same data cause the same error. Threads: any thread may call any member. No member waits.
 #pragma once
@@ -74,8 +74,8 @@ class batch_ring {
   /// Assigns every FREE slot to the next batch that has no slot. Returns the number of batches opened so far.
   std::uint64_t open_free();
 
-  /// Returns the memory of an open batch. Only a worker that has claimed a ticket (the position of a row) of the batch
-  /// may call the functions from data() to set_ready().
+  /// Returns the memory of an open batch. Only a worker that has claimed a ticket (the number of a row in the session)
+  /// of the batch may call the functions from data() to set_ready().
   std::byte* data(std::uint64_t batch) noexcept { return at(batch).data; }
   batch_keys& keys(std::uint64_t batch) noexcept { return at(batch).keys; }
   void set_epoch(std::uint64_t batch, std::uint64_t epoch) noexcept { at(batch).epoch = epoch; }

@@ -10,11 +10,11 @@
 //   ring.use(ticket)->keep_origin();                             // without a move; the item is destroyed afterwards
 //
 // A ticket is the number of an item, from 0. The caller must ensure that put() of a ticket happens before take() of the
-// ticket. If the producer calls can_accept() before put(), the ring ensures that take() happens before the put() that
-// reuses the entry. put() and take() do not wait and do not allocate. The capacity of the ring is a power of two.
-// Errors: a fifo throws std::bad_alloc. An item_ring throws it only in its constructor. Threads: a fifo is not
-// synchronized; the caller must lock it if several threads use it. An item_ring has one producer and any number of
-// consumers.
+// ticket. If the producer calls put() only after can_accept() returned true, the ring ensures that take() happens
+// before the put() that reuses the entry. put() and take() do not wait and do not allocate. The capacity of the ring is
+// a power of two. Errors: std::bad_alloc from a fifo that grows, and from the constructor of an item_ring. Threads: a
+// fifo is not synchronized; the caller must lock it if several threads use it. An item_ring has one producer and any
+// number of consumers.
 #pragma once
 
 #include <millrace/base/aligned_allocator.hpp>

@@ -45,11 +45,11 @@ class trainer_times {
   };
 
   void start(std::uint64_t now_ns);
-  /// Records that the trainer waits for a step of the session's start (watched_start_steps in run/stall_watcher.hpp). A
-  /// long wait is a stall.
+  /// Records that the trainer waits for a part of the session's start, such as planning the order (watched_start_steps
+  /// in run/stall_watcher.hpp). A long wait is reported as a stall.
   void watch(std::uint64_t now_ns);
-  /// Records that the trainer no longer waits. Called at the end of the session's start, and at the beginning of a step
-  /// that reports its own stalls.
+  /// Records that the trainer no longer waits. Called at the end of the session's start, and at the beginning of a part
+  /// of the start that reports its own stalls.
   void leave(std::uint64_t now_ns);
 
   /// Records a call of next(). `arrived_ns` is the time at which the copy of the last delivered batch arrived; 0 if

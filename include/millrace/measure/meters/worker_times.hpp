@@ -67,8 +67,9 @@ class worker_times {
     waited(now_ns - std::min(since, now_ns));
     waiting_for_ = what;
   }
-  /// Ends a stay, but does not begin a wait. The dispatcher calls this when a worker ends its turn and queues again.
-  /// The time since worked() also counts as work. Has no effect on a worker that is waiting.
+  /// Ends a stay, but does not begin a wait. The dispatcher (the object that assigns work to workers) calls this
+  /// function when a worker pauses for other work and queues again. The time since worked() also counts as work. Has no
+  /// effect on a worker that is waiting.
   void end_of_stay(std::uint64_t now_ns) noexcept {
     if (idle_since_ns_.load(std::memory_order_relaxed) != 0) return;
     was_busy(now_ns);

@@ -1,5 +1,5 @@
-// Contains the measurements of a run in one window (the time between two snapshots). The verdict, the predictions and
-// the reports use these measurements as input.
+// Contains the measurements of a run in one window (the time between two snapshots). The verdict (which part of the run
+// limits its speed), the predictions and the reports use these measurements as input.
 //
 //   const mr::flow_statistics before = run.statistics();
 //   train_one_epoch(run);
@@ -80,28 +80,29 @@ struct flow_statistics {
   distribution wait_ns{};                         ///< time of each call of next()
   std::optional<std::uint64_t> device_gap_ns{};   ///< time in which the device had no batch; unset if not measured
   read_levels reads_at_once{};                    ///< time, reads and bytes for each number of outstanding reads
-  /// Time spent on reading the shard that is next in the order, and the number of samples read in this time. All later
-  /// shards wait for this shard.
+  /// Time spent on reading the shard that is next in the order, and the number of samples read in this time. Samples of
+  /// later shards are not passed on before this shard ends.
   std::uint64_t in_turn_ns = 0, in_turn_samples = 0;
-  std::uint64_t passed_on_samples = 0;            ///< samples that readers passed on in order; 0 without a fixed order
+  std::uint64_t passed_on_samples = 0;            ///< samples sent to the next stage in order; 0 without a fixed order
   std::optional<std::uint64_t> storage_bytes{};   ///< bytes read that were not in the page cache
   double storage_ceiling_bytes_per_s = 0;         ///< maximum speed of the storage; 0 if unknown
   double copy_ceiling_bytes_per_s = 0;
-  double receive_ns_per_byte = 0;     ///< processor time to receive a byte from a feeder; 0 if unknown
+  double receive_ns_per_byte = 0;     ///< processor time per byte from feeders (other machines); 0 if unknown
   std::size_t usable_cores = 0;       ///< cores by affinity and quota; 0 if unknown
   std::uint64_t throttled_ns = 0;     ///< time in which the cgroup's quota throttled the process
   std::uint64_t process_cpu_ns = 0;   ///< processor time, summed over all threads of the process; 0 if unknown
   std::uint64_t run_delay_ns = 0;     ///< time in which threads waited for a core, summed over all threads
   std::size_t host_slots = 0, device_slots = 0;
-  std::size_t read_ahead_bytes = 0;   ///< maximum number of bytes that are read, but not yet claimed
+  std::size_t read_ahead_bytes = 0;   ///< limit of the bytes that are read, but not yet claimed by a worker
   std::vector<queue_statistics> queues{};
 
   /// Returns the first stage of this kind, or null.
   const stage_statistics* find(stage_kind kind) const noexcept;
-  /// While one reader reads the next shard in the order, the other readers read later shards. Returns the share of the
-  /// other readers' work that was used. The result is empty if the share is 1/2 or more, or unknown.
+  /// While one reader (I/O thread) reads the next shard in the order, the other readers read later shards. Returns the
+  /// useful share of their reading: 1 if each of them contributes as many samples as the first reader, 0 if they
+  /// contribute none. The result is empty if the share is 1/2 or more, or unknown.
   std::optional<double> useful_share_of_other_readers() const noexcept;
-  /// Returns the length of the window in seconds. samples_per_s() returns the speed in the window.
+  /// Returns the length of the window in seconds. samples_per_s() returns the number of delivered samples per second.
   double wall_s() const noexcept { return 1e-9 * static_cast<double>(wall_ns); }
   double samples_per_s() const noexcept { return wall_ns > 0 ? static_cast<double>(samples) / wall_s() : 0; }
 

@@ -31,7 +31,7 @@ class read_levels {
 
   struct level {
     std::uint64_t ns = 0;        ///< time with exactly this number of outstanding reads
-    std::uint64_t reads = 0;     ///< reads with this mean number of outstanding reads, rounded
+    std::uint64_t reads = 0;     ///< reads during which this number was outstanding on average (rounded)
     std::uint64_t read_ns = 0;   ///< total time of these reads
     std::uint64_t bytes = 0;     ///< bytes of these reads
 

@@ -23,7 +23,7 @@ namespace millrace { inline namespace MILLRACE_ABI {
 /// The shuffle quality of the samples of one rank, compared with the forecast and with a complete shuffle (a uniform
 /// shuffle of the complete data set).
 struct shuffle_statistics {
-  double share = 0;                           ///< observed mean share of the largest shard in a batch
+  double share = 0;                           ///< observed share of a batch's most frequent shard; mean over batches
   double expected_share = 0;                  ///< forecast for the order's window; set by session::shuffle_quality()
   double ideal_share = 0;                     ///< forecast for a complete shuffle; set by session::shuffle_quality()
   double neighbor_distance = 0;               ///< observed mean distance, in positions of the global order
@@ -43,7 +43,7 @@ struct run_stats {
   std::uint64_t wait_ns = 0;                ///< time that the trainer waited in next()
   std::uint64_t step_ns = 0;                ///< time between calls of next(), without the pauses between epochs
   std::uint64_t first_batch_ns = 0;         ///< time from the start to the first batch; not part of wait_ns
-  std::uint64_t worker_busy_ns = 0;         ///< busy time, summed over all workers of the last segment
+  std::uint64_t worker_busy_ns = 0;         ///< busy time in the stages that fill batches, summed over the workers
   std::uint64_t dropped_last = 0;           ///< samples that were dropped at the ends of epochs; 0 if unknown
   std::uint64_t replaced = 0, masked = 0;   ///< damaged samples: replaced by a copy of another row; masked with zeros
   std::uint64_t lost_shards = 0;            ///< shards whose remaining samples were lost because of damage
