@@ -8,8 +8,8 @@
 // Units: a position counts the samples of all ranks together from the start of the run. At the start of a step, the
 // position is step * batch size * ranks. A weight is relative to the weights of the other sources at the same position.
 // A constant weight must be above 0; other weights may be 0. Before the first point and after the last point, the
-// weight is that of the nearest point. In a mix within a mix, the weights of both mixes depend on the position of the
-// run.
+// weight is that of the nearest point. If a mix contains another mix, the weights of the inner mix depend on the
+// position in the run, too, not on the number of samples from the inner mix.
 // Errors: setup_error if the list of points is empty or not in ascending order, or if a weight is negative or not
 // finite. Exceptions of a function end the run.
 // Threads: immutable. A function must depend only on the position. Several threads may call it at the same time.
@@ -106,8 +106,9 @@ class source_weight {
   }
 
   /// Returns the mean weight of the positions [begin, end). A point of the weight may be at `begin`, but not at a later
-  /// position of the interval. If the weight is linear() or contains a linear() weight, the result is the mean of the
-  /// values at `begin` and at `end` - 1. For any other weight, the result is at(begin).
+  /// position of the interval. If the weight is linear(), or combines weights of which one is linear()
+  /// (weight_within()), the result is the mean of the values at `begin` and at `end` - 1. For any other weight, the
+  /// result is at(begin).
   double mean(std::uint64_t begin, std::uint64_t end) const {
     return linear_ ? (at(begin) + at(end - 1)) / 2 : at(begin);
   }

@@ -1,4 +1,5 @@
-// bytes: a view that keeps its memory alive. block_pool: the pool that provides this memory.
+// bytes: a view that keeps its memory alive. block_pool: provides this memory in blocks, and reuses the blocks. The
+// fields of one or several records share a block.
 //
 //   mr::bytes jpg = record["jpg"];        // shares the record's block: a copy only increments a reference count
 //   std::span<const std::byte> s = jpg;   // a raw view: valid while any `bytes` of that block lives
@@ -10,8 +11,8 @@
 //
 // Threads: several threads may share a block; the last owner recycles it, on any thread. Only one thread at a time may
 // use a `bytes` object.
-// Lifetime: a block may outlive the pool handle and the session. Debug builds overwrite recycled blocks, so that the
-// use of an expired view is noticed.
+// Lifetime: a block may outlive its block_pool object and the session. Debug builds overwrite recycled blocks, so that
+// the use of an expired view is noticed.
 #pragma once
 
 #include <millrace/base/address_sanitizer.hpp>
@@ -130,7 +131,7 @@ struct block {
   std::uint32_t size_class = 0;
   std::uint32_t parts = 0;   // number of other blocks that this block keeps alive; data() begins with their addresses
   std::shared_ptr<block_pool_state>
-      home;                     // set while the block is in use, so that the free list outlives the pool handle
+      home;   // set while the block is in use, so that the list of idle blocks outlives the block_pool object
   const void* head = nullptr;   // the record_head of the record in this block, if any
 
   std::byte* data() noexcept { return reinterpret_cast<std::byte*>(this + 1); }
@@ -142,8 +143,8 @@ constexpr std::size_t entries_table_bytes(std::size_t rows) noexcept {
 }
 
 /// Writes the table of entry points into the block, at the first aligned offset from `at` on. The block must have space
-/// for entries_table_bytes() bytes from `at` on. `rows` must be in ascending order of data_at. Writes nothing if `rows`
-/// is empty, or if `at` is beyond 32 GiB. Returns the offset after the table.
+/// for entries_table_bytes() bytes from `at` on. `rows` must be in ascending order of data_at. Returns the offset after
+/// the table. If `rows` is empty, or if `at` is beyond 32 GiB, writes nothing and returns `at`.
 std::size_t put_entries_table(block& b, std::size_t at, std::span<const entries_place> rows) noexcept;
 
 /// Returns the entry points of the field that consists of exactly the bytes in `view`.
@@ -158,7 +159,8 @@ inline void poison([[maybe_unused]] block& b) noexcept {
 
 inline void show_to_readers([[maybe_unused]] block& b) noexcept { allow_address_access(b.data(), b.capacity_bytes); }
 
-/// Returns the size class for `bytes`. Its blocks are at most a quarter larger than `bytes`, but at least 256 bytes.
+/// Returns the size class for `bytes`. The blocks of this class are at most a quarter larger than `bytes`, but have at
+/// least 256 bytes.
 constexpr std::size_t size_class_of(std::size_t bytes) noexcept {
   const std::size_t at_least = bytes < 256 ? 256 : bytes;
   const auto power = static_cast<std::size_t>(std::bit_width(at_least - 1));
@@ -217,8 +219,8 @@ inline void release_block(block* b) noexcept {
   block_pool_state::destroy(b);
 }
 
-/// A container of 1-byte elements, such as std::vector<std::uint8_t>. Texts and containers of std::byte have their own
-/// overloads.
+/// A container of 1-byte elements, such as std::vector<std::uint8_t>. bytes::owned() has other overloads for texts and
+/// for containers of std::byte.
 template <class C>
 concept byte_container = !std::is_convertible_v<const C&, std::string_view> &&
                          !std::is_convertible_v<const C&, std::span<const std::byte>> && !std::is_array_v<C> &&
@@ -333,7 +335,8 @@ class bytes {
   std::string_view name() const noexcept { return name_; }
   /// Returns the stored entry points of this field: positions at which its decoder may start, in the format of the code
   /// that created them. The entry points were checked against the bytes of the field. Most fields have no entry points.
-  /// Parts of a field and copies by owned() never have entry points. Valid while any `bytes` of the block lives.
+  /// Parts of a field and copies by owned() never have entry points. The returned span is valid while any `bytes` of
+  /// the block lives.
   std::span<const std::byte> entries() const noexcept {
     if (!block_ || (block_.get()->entries_table == 0 && block_.get()->parts == 0)) return {};
     return detail::find_entries_of_block(*block_.get(), view_);

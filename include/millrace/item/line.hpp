@@ -58,7 +58,8 @@ class line {
 
   /// Returns the record of the line, which contains file, line and offset for errors.
   record origin() const noexcept { return from_; }
-  /// Returns the line's share of the block that it keeps alive, in bytes.
+  /// Returns the number of bytes that count as memory of this line: the size of its block, divided by the number of
+  /// lines in the block.
   std::size_t held_bytes() const noexcept { return from_.held_bytes(); }
 
  private:

@@ -7,12 +7,13 @@
 // A sample is damaged if its source cannot read it, or if a stage throws a data_error for it. The row of a damaged
 // sample is filled after all other rows of its batch:
 // - `mask` fills the row with zeros, and sets its flag in b.valid() to 0.
-// - `replace` copies the nearest good row of the batch over the row, and sets its flag in b.replaced() to 1. With an
-//   index, the distance between the two rows is a multiple of session_options::lanes (by default 48), counted in rows
-//   of all ranks together. If the batch has no such row, `replace` masks the row.
+// - `replace` copies the nearest good row of the batch over the damaged row, and sets the flag of the damaged row in
+//   b.replaced() to 1. With an index, only rows at certain distances are copied: multiples of session_options::lanes
+//   (by default 48), counted in rows of the global batch. If the batch has no good row at such a distance, `replace`
+//   masks the damaged row.
 //
-// Therefore batches are full, all ranks have equal batches, and the other samples keep their positions. A masked row
-// counts as a row of the batch.
+// Therefore batches are full, all ranks have equal batches, and the other samples keep their positions. b.size() counts
+// masked rows, too.
 // If a shard cannot be opened or ends early, its remaining samples are lost. If an index or a sidecar file of the shard
 // (sizes.json, a DALI index) contains the number of samples, the rows of lost samples are filled like damaged rows.
 // Otherwise the pass has fewer samples. If a limit of damage_options is exceeded, the run ends with an error that lists
@@ -43,11 +44,11 @@ struct damage_options {
   std::optional<std::uint64_t> at_most{};   ///< maximum number of damaged samples
   double at_most_share = 0.01;              ///< maximum damaged share of rows; checked from the 11th damaged row on
   std::uint64_t in_a_row = 100;             ///< maximum number of consecutive damaged samples
-  std::uint64_t shards_at_most = 10;        ///< maximum number of lost shards, whose samples the other limits ignore
+  std::uint64_t shards_at_most = 10;        ///< maximum number of lost shards; the other limits ignore their samples
   /// Prefix of the path of the quarantine list: with "run1/quarantine", rank 0 writes run1/quarantine-0.jsonl. If the
   /// prefix is empty, no list is written. The list has a line for each damaged sample (run/quarantine_list.hpp).
   std::string quarantine{};
-  std::vector<std::string> stages{};   ///< every exception of these stages, such as "map 1", counts as damage
+  std::vector<std::string> stages{};   ///< names of stages, such as "map 1", whose exceptions all count as damage
 };
 
 }}   // namespace millrace

@@ -41,7 +41,7 @@ class owner {
 
   /// Returns the object. The caller must delete it.
   T* release() noexcept { return std::exchange(object_, nullptr); }
-  /// Deletes the object and owns `object` instead.
+  /// Deletes the owned object. From then on, owns `object`.
   void reset(T* object = nullptr) noexcept {
     T* const old = std::exchange(object_, object);
     if (old) Deleter()(old);

@@ -15,9 +15,9 @@
 
 namespace millrace { inline namespace MILLRACE_ABI {
 
-/// A row of tokens. `segments` contains the number of each token's document in the row, from 1. Padding has the number
-/// 0. `positions` contains the offset of each token from the beginning of its piece of a document. A vector that was
-/// not requested is empty.
+/// A row of tokens. The documents of a row are numbered from 1. For each token, `segments` contains the number of its
+/// document, or 0 for padding. `positions` contains the offset of each token in the part of its document that is in
+/// this row. `segments` and `positions` are empty unless the options of pack() or pack_best_fit() request them.
 struct packed {
   std::vector<std::uint32_t> ids{};
   std::vector<std::uint32_t> segments{};

@@ -14,10 +14,10 @@
 //   hash of the files' modification times.
 // - 8: for runs without an index that pack samples into rows. In addition to the fields of version 7, it contains the
 //   number of tokens in the first row.
-// - 1, 4 and 5: predecessors of 6, 7 and 8, with an older order. A run that resumes from such a text keeps the older
-//   order and the older version.
-// - 2 and 3: predecessors of 4 and 5. Versions 2 and 3 require a run with one lane (an interleaved part of the
-//   order).
+// - 1, 4 and 5: predecessors of 6, 7 and 8, from releases that computed another order of samples. A run that resumes
+//   from such a text keeps this older order and the older version.
+// - 2 and 3: predecessors of 4 and 5. Versions 2 and 3 require a run with only one lane. (Lanes are
+//   interleaved parts of the order.)
 //
 // Digest: with an index, the texts of the ranks are equal except for `digest`. This field is a checksum of the samples
 // that one rank has delivered. The sum of the digests of all ranks, modulo 2^64, is the digest of the run. Sum the
@@ -52,7 +52,7 @@ namespace millrace { inline namespace MILLRACE_ABI {
 struct replay_point {
   std::uint64_t pass = 0;      ///< number of the pass through the source
   std::uint64_t ordinal = 0;   ///< ordinal of the first sample to use, in this pass
-  std::uint64_t rows = 0;      ///< number of rows after this point that were already delivered or dropped
+  std::uint64_t rows = 0;      ///< rows after this point that the resumed run skips: already delivered or dropped
   std::uint64_t shard = 0;     ///< ordinal of the first shard to open, in the pass's order of shards
   std::uint64_t first = 0;     ///< number of samples in the earlier shards of the pass
   std::uint64_t held = 0;      ///< tokens in the row of the packing stage when the sample at `ordinal` arrives
@@ -112,7 +112,8 @@ struct position {
   // Present in versions 4, 5, 7 and 8, which have no digest:
   std::uint32_t times = 0;   ///< hash of the modification times of the files; 0 if unknown
   // Present in versions 4, 5, 7 and 8 of runs that pack samples into rows:
-  /// The limits of the rows of pack() and pack_best_fit(), because the content of the rows depends on them.
+  /// The limits of the rows of pack() and pack_best_fit(). A resumed run must have the same limits, because the content
+  /// of the rows depends on them.
   struct packing_limits {
     std::uint64_t row = 0;         ///< tokens of a row (length), or its maximum cost (max_cost); 0 if unknown
     std::uint64_t open_rows = 0;   ///< number of rows that are filled at the same time

@@ -25,8 +25,8 @@ namespace millrace { inline namespace MILLRACE_ABI {
 
 namespace detail {
 
-/// One field, as offsets from the start of the record's block. A joined record has payloads and names in other blocks.
-/// Offsets to other blocks wrap around modulo 2^64.
+/// One field, as offsets from the start of the record's block. A record that record_join created has payloads and names
+/// in other blocks. An offset to another block is the difference of two addresses, modulo 2^64.
 struct field_entry {
   std::size_t name_at, name_size, data_at, data_size;
 };
@@ -37,7 +37,7 @@ struct record_head {
   std::size_t key_at, key_size, shard_at, shard_size, fields_at, field_count;
   std::uint64_t offset_bytes;
   std::size_t head_at;                   // offset of the head itself
-  std::size_t held_bytes;                // the record's share of the block
+  std::size_t held_bytes;                // bytes of the block that count for this record
   mutable std::uint64_t checksums = 0;   // checksum of all payloads; 0 if not computed
   std::size_t next_at = 0;               // offset of the head of the next record; 0 if none
 
@@ -141,22 +141,25 @@ class record {
   void set_checksums(std::uint64_t all) noexcept {
     if (head_) head_->checksums = all;
   }
-  /// Returns the bytes of memory that this record keeps alive: its share of the block.
+  /// Returns the number of bytes that count as memory of this record. If several records share a block, each counts a
+  /// part of the block.
   std::size_t held_bytes() const noexcept { return head_ ? head_->held_bytes : 0; }
 
-  /// Prefetches the memory of held_bytes() and checksums(), for a record that was read long ago.
+  /// Loads into the CPU cache the memory that held_bytes() and checksums() read. Use it for a record that was read long
+  /// ago.
   void prefetch_held_bytes() const noexcept {
     if (head_) __builtin_prefetch(&head_->held_bytes);
   }
-  /// Prefetches the memory that a search for a field accesses, for a small record that was read long ago. Call
-  /// prefetch_fields() after this memory has reached the cache.
+  /// Loads into the CPU cache the memory that a search for a field reads. Use it for a small record that was read long
+  /// ago. Call prefetch_fields() after this memory has reached the cache.
   [[gnu::always_inline]] void prefetch_head() const noexcept {
     if (!head_) return;
     const auto* const head = reinterpret_cast<const std::byte*>(head_.get());
     // The table of the fields is stored before the head.
     for (int line = -1; line <= 1; ++line) __builtin_prefetch(head + line * cache_line_bytes);
   }
-  /// Prefetches small fields and the beginning of larger fields. Call this function some time after prefetch_head().
+  /// Loads into the CPU cache small fields and the beginning of larger fields. Call this function some time after
+  /// prefetch_head().
   [[gnu::always_inline]] void prefetch_fields() const noexcept {
     if (!head_) return;
     __builtin_prefetch(block_of(head_.get()), 1);

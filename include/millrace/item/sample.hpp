@@ -103,15 +103,15 @@ class item_or_error {
   content content_ = content::nothing;
 };
 
-/// Returns the key from which the ids of the samples of a shard are computed. The id of sample `index` is
+/// Returns the number from which the ids of all samples of a shard are computed. The id of sample `index` is
 /// combine_keys(id_key(shard), index).
 constexpr std::uint64_t id_key(std::uint64_t shard) noexcept { return combine_keys(0, shard); }
 /// Returns the id of sample `index` of a shard. `shard` is the ordinal of the shard in the user's list.
 constexpr std::uint64_t sample_id(std::uint64_t shard, std::uint64_t index) noexcept {
   return combine_keys(id_key(shard), index);
 }
-/// Returns the id of an output item of a stage. `parent` is the id of the input item. `child` is the number of the
-/// output item for this input.
+/// Returns the id of an output item of a stage. `parent` is the id of the input item. `child` counts the output items
+/// of this input item, from 0.
 constexpr std::uint64_t child_id(std::uint64_t parent, std::uint64_t child) noexcept {
   return combine_keys(parent, child);
 }

@@ -12,9 +12,10 @@
 //
 // It is an error if the variables of two MPI launchers contradict each other. Horovod counts as an MPI launcher. RANK
 // and WORLD_SIZE without TORCHELASTIC_RUN_ID must not contradict the launcher whose variables are used. A rank without
-// a world size is an error, too. For example, PMIx and ALPS do not set the size. PMIX_RANK=0 alone is allowed. The
-// variables of Slurm are used only inside a step of srun. A batch script and the shell of salloc are single processes,
-// although they have the variables of the complete job (SLURM_PROCID=0, SLURM_NTASKS=64).
+// a world size is an error, too. For example, PMIx and ALPS do not set the size. Only PMIX_RANK=0 is allowed without a
+// size, because MPI_Init() sets it in a program that is started without mpirun. The variables of Slurm are used only
+// inside a step of srun. A batch script and the shell of salloc are single processes, although they have the variables
+// of the complete job (SLURM_PROCID=0, SLURM_NTASKS=64).
 // Errors: throws setup_error that names the variable or both launchers. Causes: the rank or the world size is missing,
 // a value is not a number, a rank is not less than the world size, or two launchers contradict each other.
 // Threads: the functions read the environment; no thread may change it during a call.

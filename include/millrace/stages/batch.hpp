@@ -7,9 +7,9 @@
 //
 // item/column/columns.hpp lists the allowed types of columns. The worker that created an item also writes the item's
 // row directly into the slot (the memory of the batch). The run's first sample defines the shapes.
-// Evaluation: if pad_last is true, masked rows fill the last batch of an epoch. Every batch has `size` rows on every
-// rank, and each sample occurs exactly once over all ranks. b.valid() is 1 for rows with a sample. Masked rows are the
-// last rows of the batch. Masked rows contain zeros (length 0 in a ragged column) and have an empty key.
+// Evaluation: if pad_last is true, masked rows complete the last batch of an epoch. Therefore every batch has `size`
+// rows on every rank, and each sample occurs exactly once over all ranks. b.valid() is 1 for rows with a sample. Masked
+// rows are the last rows of the batch. Masked rows contain zeros (length 0 in a ragged column) and have an empty key.
 // prefetch sets the maximum number of batches on the host that are ready or in preparation. The default is 2 to 4, or
 // up to 16 if the batches are small.
 #pragma once
@@ -27,7 +27,7 @@ struct batch_options {
   std::size_t size = 32;      ///< rows in a batch
   bool drop_last = true;      ///< whether a short last batch of an epoch is dropped without being decoded
   bool pad_last = false;      ///< whether masked rows fill up the short last batch; if true, drop_last has no effect
-  bool allow_empty = false;   ///< whether a rank may get no rows of a short batch; if false, this is a setup_error
+  bool allow_empty = false;   ///< whether a rank may get no rows of a short batch; else such a batch is a setup_error
   bool keys = false;          ///< whether b.keys() contains the key of each row's sample
 };
 

@@ -12,13 +12,14 @@
 //
 //   mr::bucket<&example::kind>({.boundaries = {1, 2}})     // 1: upright images, 2: wide ones; ragged_picture.hpp
 //
-// The buckets are flushed every `flush_every` samples. If the run has only one lane, they are also flushed at the end
-// of each pass. A flush delivers all samples in the buckets. Samples that do not fill a batch of their bucket move to
-// the next longer bucket. Therefore each flush creates at most one short batch. Every sample is delivered exactly once;
-// no sample is dropped, even with drop_last. The order is the same for any number of threads. A resumed run starts
-// reading at the point where the buckets were last empty. With several ranks, set session_options::epoch_batches, so
-// that each rank has the same number of batches. Each rank fills its buckets with its own samples, so rows and lengths
-// differ between ranks. To compute a mean over all ranks, divide by the sum of b.size() over all ranks.
+// The buckets are flushed every `flush_every` samples. If the run has one lane (session_options::lanes), which is the
+// default on one rank, they are also flushed at the end of each pass. A flush delivers all samples in the buckets.
+// Samples that do not fill a batch of their bucket move to the next longer bucket. Therefore each flush creates at most
+// one short batch. Every sample is delivered exactly once; no sample is dropped, even with drop_last. The order is the
+// same for any number of threads. A resumed run starts reading at the point where the buckets were last empty. With
+// several ranks, set session_options::epoch_batches, so that each rank has the same number of batches. Each rank fills
+// its buckets with its own samples, so rows and lengths differ between ranks. To compute a mean over all ranks, divide
+// by the sum of b.size() over all ranks.
 // Memory: each bucket stores less than one full batch of samples. If a sample fails, the samples in the buckets are not
 // delivered. A resumed run reads these samples again.
 // Errors: setup_error for invalid options, and for buckets that exceed the memory budget; data_error for a length above

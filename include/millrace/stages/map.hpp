@@ -7,8 +7,8 @@
 //
 // The callable receives the item. It may have one or both of these further parameters, in this order: the sample's
 // random stream (mr::rng&) and the worker's scratch memory (mr::scratch&).
-// Errors: if the callable throws, next() throws the error in place of the sample's batch. The error contains shard, key
-// and position.
+// Errors: if the callable throws, the session delivers the earlier batches. Then next(), which the loop over the
+// session calls, throws the error. The error contains shard, key and position.
 // Threads: several threads call the callable concurrently, so it must be callable through a const reference. Set
 // `.blocking` for a callable that waits for a network or a lock. Separate threads run such a callable, so that the
 // workers do not wait for it.

@@ -16,9 +16,9 @@
 //
 // Pairs: by default, each rank mixes its rows 0 and 1, 2 and 3, and so on. In general, rows p and p + stride of the
 // global batch (the rows of all ranks in one step) are a pair if floor(p / stride) is even. The default stride is the
-// number of ranks. Both rows of a pair have the same lambda and the same box. A row without a partner is not changed:
-// its lambda is 1, and its label_b is its own label. If one row of a pair is damaged (session_options::on_damage),
-// neither row is changed.
+// number of ranks. Both rows of a pair have the same lambda and the same box (the rectangle that cutmix exchanges). A
+// row without a partner is not changed: its lambda is 1, and its label_b is its own label. If one row of a pair is
+// damaged (session_options::on_damage), neither row is changed.
 //
 // Random numbers depend on the seed, the epoch, the position of the pair's first row, and the stage. The numbers do not
 // depend on the number of workers, and a resumed run draws the same numbers.
@@ -48,8 +48,8 @@ namespace millrace { inline namespace MILLRACE_ABI {
 
 /// Options of mix_rows().
 struct mix_rows_options {
-  double mixup_alpha = 0;            ///< alpha of lambda's Beta(alpha, alpha), 1/1024 to 1024; 0 for no mixup
-  double cutmix_alpha = 0;           ///< the same for cutmix, for lambda before the box is clipped
+  double mixup_alpha = 0;            ///< mixup draws lambda from Beta(alpha, alpha); 1/1024 to 1024, or 0 for no mixup
+  double cutmix_alpha = 0;           ///< the same for cutmix; clipping the box to the image then changes lambda
   double switch_probability = 0.5;   ///< probability of cutmix, if both alphas are set
   double probability = 1;            ///< probability that a pair is mixed
   /// Minimum and maximum side of the cutmix box, as fractions of the image's sides, as in timm. By default, alpha

@@ -10,19 +10,20 @@
 //
 // - pack() puts documents one after the other into rows. If a separator is set, it follows each document. If a document
 //   does not fit into the rest of a row, pack() cuts it and continues it in the next row.
-// - pack_best_fit() cuts only documents that are longer than a row. It puts each piece (a document, or the rest of a
-//   cut document) into the open row with the least sufficient space. The unused end of a row is padding. If a document
-//   ends exactly at the end of its row, no separator follows.
+// - pack_best_fit() cuts only documents that are longer than a row. It fills several open rows at the same time. It
+//   puts each piece (a document, or the rest of a cut document) into the fullest open row that has enough space for the
+//   piece. The unused end of a row is padding. If the length of a document is a multiple of the row length, no
+//   separator follows this document.
 //
 // On one rank, both stages fill the last rows of a pass with padding. A document without tokens adds nothing, not even
 // a separator.
-// For each token, the column `segments` contains the number of its document in the row, from 1. The column `positions`
-// contains the offset of each token from the beginning of its piece of a document. Both columns are 0 for padding. A
-// model needs `segments` to limit attention to one document, and `positions` for position embeddings. If you pass a
-// function that returns the cost of an item, both stages produce lists of items, std::vector<Item>. The sum of the
-// costs of a list is at most max_cost, and items are never cut. pack() ends a list when the next item does not fit.
-// pack_best_fit() puts each item into the open list that has the least sufficient space. The order of the rows does not
-// depend on the number of threads.
+// The documents of a row are numbered from 1. For each token, the column `segments` contains the number of its
+// document. The column `positions` contains the offset of each token in the part of its document that is in this row.
+// Both columns are 0 for padding. A model needs `segments` to limit attention to one document, and `positions` for
+// position embeddings. If you pass a function that returns the cost of an item, both stages produce lists of items,
+// std::vector<Item>. The sum of the costs of a list is at most max_cost, and items are never cut. pack() ends a list
+// when the next item does not fit. pack_best_fit() puts each item into the fullest open list that has enough space for
+// the item. The order of the rows does not depend on the number of threads.
 // Resume: if pack() builds rows of tokens, and only map() and batch() follow, a resumed run starts at the document that
 // contains the end of the last delivered row. In all other cases, a resumed run reads data again: on one rank from the
 // beginning of the current pass, on several ranks from the beginning of the run. On several ranks, each rank packs the
@@ -178,7 +179,7 @@ class packing {
   std::optional<partial_token_row> row_;
 };
 
-/// Puts each piece into the open row with the least free space that is sufficient for the piece.
+/// Puts each piece into the fullest open row that has enough space for the piece.
 class best_fit_packing {
  public:
   using output = packed;
@@ -228,7 +229,7 @@ class best_fit_packing {
 void check_cost_options(const cost_options& o);
 [[noreturn]] void throw_cost(const std::string& cost, std::size_t max_cost);
 
-/// Puts each item into the open row with the least free space that is sufficient for the item.
+/// Puts each item into the fullest open row that has enough space for the item.
 template <class Cost, class Item>
 class item_packing {
  public:
@@ -330,8 +331,8 @@ auto pack(Cost cost, cost_options options) {
   options.open_rows = 1;
   return detail::item_pack_stage<Cost>{{{}, {std::move(cost), options}}};
 }
-/// Returns the stage that puts each item into the open row with the least sufficient space. `cost` is a function from
-/// an item to an integer; its parameter has the type of the items.
+/// Returns the stage that puts each item into the fullest open row that has enough space for the item. `cost` is a
+/// function from an item to an integer; its parameter has the type of the items.
 /// Throws setup_error if options.max_cost is 0.
 template <detail::cost_function Cost>
 auto pack_best_fit(Cost cost, const cost_options& options) {

@@ -8,7 +8,7 @@
 // in later items has no effect. In any other position, the rest of the pass is read and dropped, and a resumed run
 // reads the pass again from the beginning.
 // Errors: setup_error for a count of 0, for several ranks, and for a source that cannot be streamed, such as files().
-// Several ranks are an error because each rank counts its own passes.
+// Several ranks are an error because without an index they begin their passes at different steps.
 #pragma once
 
 #include <millrace/base/error.hpp>

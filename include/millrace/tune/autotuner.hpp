@@ -23,7 +23,7 @@ namespace millrace { inline namespace MILLRACE_ABI {
 
 namespace detail {
 
-class concurrency;   // run/concurrency.hpp, the caller of a rule
+class concurrency;   // run/concurrency.hpp; creates and calls the autotuner
 
 /// Sets the numbers of open workers and I/O threads of one session while it runs.
 class autotuner {

@@ -44,7 +44,8 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 // search that has ended restarts after three consecutive windows in which one of these conditions is true:
 // - The trainer waits for data, but did not wait in the last window of the search.
 // - The time per sample of the step, of the workers or of the reads has changed by more than a quarter since the search
-// ended. In addition, a target number is lower by at least a quarter, or the trainer waits and the target differs.
+// ended. In addition, a target number is at least a quarter below the current number, or the trainer waits and the
+// target differs from the current numbers.
 //
 // Errors: none. Threads: not synchronized.
 // Source: flow_statistics.hpp for the utilization law; the stage-based autotuning of tf.data for the target.

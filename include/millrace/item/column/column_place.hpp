@@ -199,9 +199,9 @@ struct column_place<T> {
       to.insert(to.end(), from, from + static_cast<std::size_t>(size[numbers - 1]) * inner);
   }
 
-  /// Pads the rows, and moves them to the end of the used part of the slot (`used_bytes`), without gaps. Lists are not
-  /// padded, and their lengths become offsets. A fixed column does not change. Adds the bytes of the rows to
-  /// `used_bytes`. Returns the number for slot_extent::padded_to. `places` may be null.
+  /// Pads the rows, and moves them without gaps to the offset `used_bytes`, where the used part of the slot ends. Then
+  /// adds the bytes of the rows to `used_bytes`. Lists are not padded, and their lengths become offsets. If the column
+  /// is fixed, moves nothing and adds nothing. Returns the number for slot_extent::padded_to. `places` may be null.
   std::uint32_t close(std::byte* base, std::size_t rows, std::size_t& used_bytes,
                       [[maybe_unused]] const list_places* places = nullptr) const noexcept {
     auto* const numbers_of_rows = lengths(base);

@@ -13,7 +13,8 @@
 // - ragged, for rows of varying length (item/tensor/ragged.hpp)
 // - a type such as ragged_audio, with length(), options() of type ragged_options, shape() of the longest possible row,
 //   and render(row, scratch&), which writes a row whose first extent is length()
-// - a type with size() (the height and width of its row) and options(), such as image/picture/ragged_picture.hpp
+// - a type with size() (the height and width of its row) and options(), such as ragged_picture
+//   (image/picture/ragged_picture.hpp)
 // - a list type with length(), options() and list_mark. The items of the list join a group, as described below.
 //
 // A type that renders several rows together faster than one by one may also have these members:
@@ -23,8 +24,8 @@
 // A type that renders several columns of a row together faster than separately has `using group` and `join(group&,
 // std::span<element>) const`. A group has clear() and render(scratch&). The scratch memory contains one object of each
 // group type. The values of up to columns::together rows, from all columns with the same group type, join the group.
-// Then the group renders all of these values. The first item of a run fixes the shapes. column_places.hpp describes the
-// slot.
+// Then the group renders all of these values.
+// Shapes: the first item of a run fixes the shapes of all columns. column_places.hpp describes the slot.
 // Errors: data_error if a later item has another shape; the message contains both shapes.
 #pragma once
 
@@ -82,7 +83,8 @@ class columns : public column_places<member_type<Members>...> {
   using batch_lists = std::array<list_places, sizeof...(Members)>;
   /// Creates the places of the rows of a batch. Call fix_shapes() first.
   owner<batch_lists> new_lists() const { return owner<batch_lists>(new batch_lists{{places_of_lists<Members>()...}}); }
-  /// Chooses the places of consecutive rows, beginning with row `first`. A null pointer means a row without an item.
+  /// Chooses the places of consecutive rows, beginning with row `first`. A null pointer in `items` means a row without
+  /// an item.
   void place_lists(std::span<const item* const> items, std::size_t first, batch_lists& lists) const noexcept {
     (add_lengths<Members>(items, first, lists[index_of<Members>]), ...);
   }

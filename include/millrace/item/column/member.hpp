@@ -268,8 +268,8 @@ consteval bool same_member() {
   }
 }
 
-/// Returns the position of M among these members. If M is a number, M is the position. Returns the number of members if
-/// M is not a member.
+/// Returns the index of M in `Members`. If M is a number, this number is the index. If M is not in `Members`, returns
+/// the number of members.
 template <auto M, auto... Members>
 consteval std::size_t index_of_member() {
   if constexpr (std::integral<decltype(M)>) {
@@ -359,7 +359,8 @@ constexpr bool same_columns(column_list<A...>, column_list<B...>) {
   else return (same_column<A, B>() && ...);
 }
 
-/// In the type of a session, names the column b.label_b(): for each row, the label of the row that is mixed into it.
+/// In the type of a session, names the column b.label_b(): for each row, the label of its partner, the row that is
+/// mixed into it.
 template <auto Label>
 struct label_b_column {};
 /// In the type of a session, names the column b.lambda(): the weight of each row's own label.

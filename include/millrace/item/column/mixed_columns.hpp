@@ -84,8 +84,8 @@ class mixed_columns : public columns<Members...> {
     enter(rows.first, rows.second);
     enter(rows.second, rows.first);
   }
-  /// Works like columns::copy_row(). The copy has the labels and the lambda of the original. A deferred mix also writes
-  /// the mixed row to the copy.
+  /// Works like columns::copy_row(). The copy has the labels and the lambda of the original. If the mix is deferred
+  /// (mix_rows_options::deferred), the later mix also writes the mixed row to the copy.
   void copy_row(std::byte* base, std::size_t from, std::size_t to) const noexcept {
     plain::copy_row(base, from, to);
     label_b(base)[to] = label_b(base)[from];

@@ -5,15 +5,15 @@
 //   const mr::row_mix by_cutmix{.partner = 5, .right = 112, .bottom = 112};          // a quarter is from row 5
 //   const std::uint8_t mixed = mr::detail::mixed_element(own, other, mr::detail::mix_weights(by_mixup.weight));
 //
-// Both rows of a pair have the same weight and the same box. Each row is mixed with the elements that the other row had
-// before the mix. The host and the GPU kernels use the same formulas and produce the same bits. In these formulas, a is
-// an element of the row, and b the element of its partner:
+// Both rows of a pair have the same weight and the same box (the rectangle that cutmix exchanges). Each row is mixed
+// with the elements that the other row had before the mix. The host and the GPU kernels use the same formulas and
+// produce the same bits. In these formulas, a is an element of the row, and b the element of its partner:
 // - bytes: (a * weight + b * (65536 - weight) + 32768) >> 16
 // - f32, f16 and bf16: fma(weight / 65536, a, rounded((65536 - weight) / 65536 * b)) as f32, then rounded to the type
 //
-// All weights are even, so they are multiples of 1/32768. Therefore CPU instructions for numbers with 15 fraction
-// bits produce the same bytes as the formula. If session_options::on_damage is set, a copy of another row may replace a
-// damaged row. `next_copy` of the copied row then contains the row number of the copy.
+// A weight is an even number of 65536ths, and thus a multiple of 1/32768. Therefore CPU instructions for numbers with
+// 15 fraction bits produce the same bytes as the formula. If session_options::on_damage is set, a copy of another row
+// may replace a damaged row. `next_copy` of the copied row then contains the row number of the copy.
 // Errors: none. Threads: the functions are pure; any thread may call them. A .cu file may include this header, because
 // it is cheap to compile.
 #pragma once

@@ -7,8 +7,8 @@
 //   keys.set(row, s.origin.key());            // each worker sets the keys of the rows that it renders
 //   std::span(keys.texts(), rows);            // one std::string_view for each row
 //
-// The values of a slot_extent are known only after the last row is written. For the keys, each row reuses its buffer
-// for every batch. The buffer grows to the longest key of that row.
+// The values of a slot_extent are known only after the last row is written. Each row of a slot has one buffer for its
+// key, which later batches reuse. The buffer grows to the longest key of that row.
 // Threads: set() may run on different rows concurrently; a slot_extent is not synchronized. Errors: std::bad_alloc.
 #pragma once
 
@@ -28,8 +28,8 @@ struct slot_extent {
   static constexpr std::size_t max_ragged = 8;   ///< maximum number of ragged columns in a batch
 
   /// The padded row length of each ragged column, in the order of batch<...>. If the rows of a column vary in height
-  /// and width, its element is height * 65536 + width. If the rows are lists, its element is the total number of items
-  /// in all rows.
+  /// and width, the number is height * 65536 + width. If the rows are lists, the number is the total of the items in
+  /// all rows.
   std::array<std::uint32_t, max_ragged> padded_to{};
   std::size_t used_bytes = ~std::size_t{0};   ///< bytes from the front of the slot; all bytes by default
   std::size_t padding_rows = 0;               ///< masked rows after the rows of samples
@@ -51,7 +51,7 @@ class batch_keys {
   /// Copies the key of row `from` to row `to`.
   void copy(std::size_t from, std::size_t to);
   /// Returns one text for each row, or null without rows. After swap(), the returned pointer remains valid, and points
-  /// to the same texts.
+  /// to the same texts, which then belong to the other object.
   const std::string_view* texts() const noexcept { return texts_.empty() ? nullptr : texts_.data(); }
   /// Exchanges the keys with `other`.
   void swap(batch_keys& other) noexcept;

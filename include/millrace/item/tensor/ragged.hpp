@@ -59,7 +59,8 @@ struct ragged_options {
 
 namespace detail {
 
-/// Returns the length of a row: `length`, or max_length if the row is truncated. Throws the errors of ragged().
+/// Returns the length of a row: `length`, or max_length if the row is truncated. Throws the errors of the constructor
+/// of ragged.
 template <class T>
 std::size_t ragged_length(std::size_t length, const ragged_options<T>& o) {
   if (o.max_length == 0 || o.multiple_of == 0 ||

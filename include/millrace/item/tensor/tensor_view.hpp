@@ -230,8 +230,8 @@ struct tensor_view {
 //   for (auto word : b.get<&example::words>()[i]) use(word);    // row i without its padding
 //
 // A .cu file may include this header, because it is cheap to compile.
-// Layout: the same as for tensor_view. Both members are on the same device. Lifetime: owns nothing and is valid until
-// its batch is released.
+// Layout: the same as for tensor_view. `values` and `lengths` are on the same device. Lifetime: owns nothing and is
+// valid until its batch is released.
 
 /// The padded rows of a ragged column, and the length of each row.
 template <class T, std::size_t N>
@@ -262,8 +262,8 @@ struct padded_view {
 //   if (y < sizes(i, 0) && x < sizes(i, 1)) use(pixels(i, y, x, 0));         // the rest is padding
 //
 // A .cu file may include this header, because it is cheap to compile.
-// Layout: the same as for tensor_view. Both members are on the same device. Lifetime: owns nothing and is valid until
-// its batch is released.
+// Layout: the same as for tensor_view. `values` and `sizes` are on the same device. Lifetime: owns nothing and is
+// valid until its batch is released.
 
 /// The padded rows of a column whose rows vary in height and width, and the height and width of each row.
 template <class T, std::size_t N>
@@ -280,8 +280,8 @@ struct sized_view {
 //   for (auto image : b.get<&example::pictures>()[i]) use(image);            // the same images
 //
 // A .cu file may include this header, because it is cheap to compile.
-// Layout: the same as for tensor_view. Both members are on the same device. Lifetime: owns nothing and is valid until
-// its batch is released.
+// Layout: the same as for tensor_view. `values` and `offsets` are on the same device. Lifetime: owns nothing and is
+// valid until its batch is released.
 
 /// The items of a column of lists.
 template <class T, std::size_t N>

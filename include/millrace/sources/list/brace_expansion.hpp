@@ -3,10 +3,11 @@
 //   mr::detail::expand_braces("train-{000..146}.tar");     // train-000.tar, train-001.tar, ... train-146.tar
 //   mr::detail::expand_braces("{a,b}/{0..4..2}.tar");      // a/0.tar a/2.tar a/4.tar b/0.tar b/2.tar b/4.tar
 //
-// Groups may be nested. The last group varies fastest. If the first or the last number of a range has a leading zero,
-// all numbers are padded with zeros to the width of the longer of these two. A range may descend, and may have a step.
-// The sign of the step is ignored, and a step of 0 counts as 1. A range may consist of letters, where 'a' follows 'Z'.
-// A group without a comma and without a range, such as {}, is not changed. A backslash escapes the next character.
+// A group is a pair of braces with its content. Groups may be nested. The last group varies fastest. If the first or
+// the last number of a range has a leading zero, all numbers are padded with zeros to the width of the longer of these
+// two. A range may descend, and may have a step. The sign of the step is ignored, and a step of 0 counts as 1. A range
+// may consist of letters, where 'a' follows 'Z'. A group without a comma and without a range, such as {}, is not
+// changed. A backslash escapes the next character.
 // Errors: setup_error for an unbalanced brace, for more than 64 nested braces, for a number that exceeds 64 bits, and
 // for more than `max_results` results. Threads: pure functions; any thread.
 // Source: braceexpand 0.1.7 for Python, with one difference: an unbalanced pattern such as "}a{" is an error.

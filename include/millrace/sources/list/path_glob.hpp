@@ -5,8 +5,9 @@
 //   mr::detail::fixed_folder("photos/**/*.jpg");                    // "photos/"
 //
 // A component "**" matches zero or more folders. If "**" is the last component, it matches all files in the folder and
-// its subfolders. Only a component that begins with a dot matches a name that begins with a dot. fnmatch() matches all
-// components except "**". Links to folders are followed. A link to a folder that contains the link is ignored.
+// its subfolders. Only a component that begins with a dot matches a name that begins with a dot. Components other than
+// "**" follow the rules of fnmatch(). Links to folders are followed. A link to a folder that contains the link is
+// ignored.
 // Errors: io_error for a folder that cannot be read. Threads: any thread; no shared state. Cost: reads each folder
 // once.
 #pragma once

@@ -7,9 +7,9 @@
 //
 // A string is first split at "::". Then braces are expanded, and then globs (* ? [..]). The matches of a glob and the
 // shards of a folder are sorted by the bytes of their names. In folders, names that begin with a dot are skipped. The
-// name of an existing file is used literally, even if it looks like a glob. The prefix "file:" is allowed. All other
-// schemes need a storage (io/file/storage.hpp). A command, such as pipe:cat, is an error. In a storage, a name that
-// ends in "/" is a folder.
+// name of an existing file is used literally, even if it looks like a glob. Names may begin with the scheme "file:".
+// Names with another scheme, such as s3://, need a storage (io/file/storage.hpp). A command, such as pipe:cat, is an
+// error. In a storage, a name that ends in "/" is a folder.
 // Errors: setup_error for a glob or folder without shards, and for shards that are missing, unreadable or not regular
 // files. All shards are checked before any is read. io_error for a folder that cannot be read. Threads: any thread; no
 // shared state.
