@@ -24,8 +24,8 @@
 // If max_outputs() would be the same number for all items, omit the function and pass the number: expand(stage,
 // {.max_outputs = 1'000}).
 // If a flow has a stage with finish(), a resumed run reads the current pass again from its start. Therefore finish()
-// must reset the stage to its initial state. If a stage runs on one thread and has no finish(), a resumed run reads
-// again from the start of the run.
+// must reset the stage to its initial state. If a stage runs on one thread and has no finish(), its state may depend on
+// all earlier items. Therefore a resumed run reads again from the start of the run.
 //
 // 3. A source creates items, in shards that can be read independently. Pass it to from().
 //

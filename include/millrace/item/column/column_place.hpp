@@ -37,10 +37,10 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 //   places.add(0, lengths);                      // rows 0, 1, ...: their lengths are known after the maps
 //   const std::size_t first_item = places.of(0);
 //
-// If the lengths of all preceding rows are known, no gap precedes the row, and column_place::close() moves it only
-// together with the entire column. Otherwise the place leaves space for the longest possible list in each preceding row
-// of unknown length. Lengths may be unknown because workers process the rows of a batch concurrently. Places never
-// overlap, and close() moves rows only towards the front.
+// If rows are added in order, no gaps arise between them, and column_place::close() moves them only together with
+// the entire column. Because workers process the rows of a batch concurrently, a row may be added before a preceding
+// row. Then the place of the later row leaves space for the longest possible list in each preceding row that is not yet
+// added. Places never overlap, and close() moves rows only towards the front.
 //
 // Units: items of the column. Errors: none. Threads: any thread may call add(); of() is for the thread that added the
 // row, or for all threads after the last row is rendered. Cost: a lock per call of add(), no allocation.

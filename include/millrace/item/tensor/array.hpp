@@ -5,9 +5,10 @@
 //   auto samples   = mr::array<std::int16_t>(r["pcm"]);      // without .npy: raw elements, little-endian, shape {n}
 //
 // A field is a .npy file if it begins with NumPy's magic bytes or if its name ends in "npy". Any other field contains
-// raw elements. If T is larger than one byte, a raw field must not look like a known kind of file, such as a compressed
-// file. A .npy file must have version 1.0 or 2.0, little-endian elements, C order, and exactly the element type T.
-// Nothing is converted. Arrays of bool are read as std::uint8_t, and bfloat16 arrays of ml_dtypes ('<V2') as bf16.
+// raw elements. If T is larger than one byte, a raw field that looks like a known kind of file, such as a compressed
+// file, is an error. A .npy file must have version 1.0 or 2.0, little-endian elements, C order, and exactly the element
+// type T. Nothing is converted. Arrays of bool are read as std::uint8_t, and bfloat16 arrays of ml_dtypes ('<V2') as
+// bf16.
 // Errors: data_error with field, shard and key. Sizes are checked before memory is allocated. Threads: the functions
 // are pure; any thread may call them.
 // Format: numpy.lib.format, "NPY format" 1.0 and 2.0.
