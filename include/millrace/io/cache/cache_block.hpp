@@ -1,5 +1,6 @@
-// cache_block: one file of a cache on a local disk. An object is a file of a remote storage. A file of the cache
-// contains one block (8 MiB) of one object, the checksums of the block, and the name and version of the object.
+// cache_block: one file of a cache on a local disk. The cache contains parts of objects. An object is a file of a
+// remote storage. Each file of the cache contains one block (8 MiB) of one object, the checksums of the block, and the
+// name and version of the object.
 //
 //   mr::detail::cache_block block = mr::detail::open_cache_block(path);
 //   if (!block.belongs_to(object, 7, layout)) return;                     // another block, or a damaged head
@@ -40,7 +41,7 @@ struct cached_object {
 /// The head of a block's file.
 struct cache_block_head {
   cached_object object{};
-  std::uint64_t number = 0;   ///< the block begins at number * block_bytes
+  std::uint64_t number = 0;   ///< the block begins at the offset number * block_bytes of the object
   std::uint64_t block_bytes = 0;
   std::uint64_t chunk_bytes = 0;
   std::uint64_t data_bytes = 0;             ///< smaller than block_bytes only in the last block of the object
@@ -88,8 +89,8 @@ class cache_block {
   std::uint64_t chunk_number_ = ~std::uint64_t{0};
 };
 
-/// Opens a block, and requests a shared lock on its file. If the file does not exist, returns a cache_block without a
-/// file.
+/// Opens a block, and locks its file with a shared lock. If another thread or process is removing the file, opens the
+/// block without a lock. If the file does not exist, returns a cache_block without a file.
 cache_block open_cache_block(const std::string& path);
 
 }}}   // namespace millrace::detail

@@ -24,7 +24,7 @@
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 /// The right to fetch a block, or the reason why this thread does not have the right. The destructor removes the part
-/// if it was not completed.
+/// if store() has not completed the block.
 class cache_turn {
  public:
   enum class kind { mine, appeared, bypass };
@@ -44,14 +44,15 @@ class cache_turn {
 
   /// Returns whether this thread has to fetch the block.
   bool is_mine() const noexcept { return kind_ == kind::mine; }
-  /// Returns whether another thread or process fetched the block after the caller tried to open it.
+  /// Returns whether another thread or process fetched the block after the caller tried to open it. If acquire_turn()
+  /// was called with `waits` = false, the result is true even while the other thread or process fetches the block.
   bool has_appeared() const noexcept { return kind_ == kind::appeared; }
 
  private:
   friend class cache_folder;
 
   kind kind_;
-  cache_ledger* ledger_ = nullptr;   // null without a part
+  cache_ledger* ledger_ = nullptr;   // null if the turn has no part
   unique_fd part_{};
   std::string path_{};
 };
@@ -79,8 +80,9 @@ class cache_folder {
   void drop_damaged(const cached_object& object, std::uint64_t number, const cache_block& block);
   /// Acquires the right to fetch a block. Reserves its space, evicts other blocks if necessary, and returns a turn for
   /// which is_mine() is true. If another thread or process is fetching the block, waits until the block is complete;
-  /// has_appeared() is then true. If `waits` is false, returns such a turn without waiting, although the block is
-  /// incomplete. If the cache fails or the wait limit is reached, is_mine() and has_appeared() are both false.
+  /// has_appeared() is then true. If `waits` is false, the function does not wait, and has_appeared() is true although
+  /// the block is incomplete. If the cache fails or the wait limit is reached, is_mine() and has_appeared() are both
+  /// false.
   cache_turn acquire_turn(const cached_object& object, std::uint64_t number, bool waits = true);
   /// Writes a block. Requires that the turn's is_mine() is true. Returns false if the write fails.
   bool store(cache_turn& turn, const cached_object& object, std::uint64_t number, std::span<const std::byte> data);

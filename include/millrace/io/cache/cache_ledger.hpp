@@ -10,9 +10,10 @@
 // this subfolder contains the number of bytes in use. A process locks this file before each change. A process adds the
 // bytes of a block to the ledger before it resizes the block's file. If a process is killed, the ledger may state too
 // many bytes, but never too few. A process scans all files and corrects the ledger when it opens the cache, and before
-// each eviction. Blocks of outdated versions of remote files are evicted first. Other blocks are evicted in the order
-// of their last use, with a precision of one second. Open blocks, and parts (incomplete blocks) that a process is
-// writing, are not evicted. Parts of dead processes are removed. Files with other names stay.
+// each eviction. Blocks of outdated versions of remote files are evicted first. Then the least recently used blocks are
+// evicted; the times of use have a precision of one second. Open blocks, and parts (incomplete blocks) that a process
+// is writing, are not evicted. Parts of dead processes are removed. A file whose name is not that of a block or a part
+// is never removed.
 // Errors: none. A failure is counted, the first failure is reported, and reads bypass the cache. A lock that another
 // process does not release in time is also a failure. After a failure, the process does not use the cache for one
 // second.

@@ -19,10 +19,11 @@ namespace millrace { inline namespace MILLRACE_ABI {
 
 /// Options of a cache.
 struct cache_options {
-  /// The local folder in which the cache creates its subfolder. If empty, mr::remote() caches nothing.
+  /// The local folder in which the cache creates its subfolder. If empty, mr::remote() caches nothing, and mr::cached
+  /// throws setup_error.
   std::string folder{};
   std::optional<std::uint64_t> bytes{};   ///< maximum bytes of the cache on the disk; no maximum if unset
-  double keep_free_share = 0.05;          ///< minimum free share of the file system, from 0 to 1
+  double keep_free_share = 0.05;          ///< share of the file system that the cache leaves free, from 0 to 1
   /// Maximum time that a read waits for another process that is fetching the same bytes.
   std::chrono::nanoseconds wait_limit = std::chrono::seconds(30);
   unsigned prefetched_files = 2;   ///< files that are prefetched concurrently; 0 disables prefetching
@@ -35,7 +36,7 @@ struct cache_options {
 /// Statistics of one cache in this process.
 struct cache_statistics {
   std::uint64_t delivered_bytes = 0;    ///< bytes that readers received, from the cache and from the storage
-  std::uint64_t fetched_bytes = 0;      ///< bytes read from the remote storage and stored in the cache
+  std::uint64_t fetched_bytes = 0;      ///< bytes read from the remote storage to be stored in the cache
   std::uint64_t prefetched_bytes = 0;   ///< prefetched part of fetched_bytes
   std::uint64_t uncached_bytes = 0;     ///< bytes read from the remote storage and not cached
   std::uint64_t written_bytes = 0;      ///< bytes written to the cache, including the heads of blocks

@@ -4,7 +4,8 @@
 //   auto flow = mr::shards("vault:train-{000..146}.tar", {.storage = data});
 //   std::puts(data.statistics().text().c_str());           // 99.1 % of 1.3 TB read from the cache: ...
 //
-// All processes of a machine, and later runs, share the folder. Therefore each block (8 MiB) is fetched only once.
+// All processes of one user on a machine, and later runs, share the cache in this folder. Therefore each block (8 MiB
+// of a file) is fetched only once.
 // Blocks are evicted when the cache reaches its maximum size, or when the disk has too little free space. If the
 // storage returns no version of a file, the file is not cached, and a notice reports the first such file. If the disk
 // is full or fails, a notice reports the failure, and the run continues without the cache. The folder may be removed at

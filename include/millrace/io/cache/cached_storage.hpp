@@ -1,4 +1,4 @@
-// A storage with a cache on a local disk. Each byte is fetched once for all processes and runs of a machine.
+// A storage with a cache on a local disk. Each byte is fetched once for all processes and runs of a user on a machine.
 //
 //   auto cache = std::make_shared<mr::detail::cached_storage>(below, mr::cache_options{.folder = "/scratch/mr"});
 //   auto flow = mr::shards("vault:train-000.tar", {.storage = mr::storage(cache)});
@@ -41,8 +41,8 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 // Determines the files to prefetch into a cache, from the lists of files that readers will open.
 //
-// Each call of expect() adds a list. The plan alternates between the lists and keeps the order of each list. The plan
-// also limits the prefetched bytes that no reader has used yet.
+// Each call of expect() adds a list. next() alternates between the lists and keeps the order of each list. A
+// cache_plan also limits the number of prefetched bytes in files that no reader has finished yet.
 // Errors: none. Threads: any number of threads.
 
 /// Lists of expected files, and their prefetched bytes.

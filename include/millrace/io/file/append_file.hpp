@@ -6,7 +6,8 @@
 //
 // When append() returns, the kernel has received the record, so a crash of the program loses no record. sync() protects
 // against a crash of the machine.
-// Errors: setup_error if another log has the file open. All other errors are io_error. Threads: not thread-safe.
+// Errors: setup_error if another append_file, in this or another process, has the file open. All other errors are
+// io_error. Threads: not thread-safe.
 #pragma once
 
 #include <millrace/io/file/unique_fd.hpp>
@@ -39,8 +40,8 @@ class append_file {
   /// Returns the size of the file.
   std::uint64_t size_bytes() const;
 
-  /// Appends one record, if possible with one write(). If a call fails, append() removes the written part and throws
-  /// io_error.
+  /// Appends one record, if possible with one write(). If a write() fails, append() removes the part of the record that
+  /// is already in the file, and throws io_error.
   void append(std::string_view record);
 
   /// Returns the bytes [from, from + size_bytes) of the file.
@@ -66,7 +67,8 @@ class append_file {
 
 // Repairs the end of a file of JSON lines after the writer of the file was killed.
 //
-// Removes an incomplete last line. If a complete last line only lacks its line end, adds the line end.
+// If the last line is a complete JSON object, but has no line end, repair_last_line() adds the line end. If the JSON
+// object is incomplete, repair_last_line() removes the line.
 // Errors: io_error. Threads: not thread-safe. Memory: the size of the last line.
 
 /// Returns true if `line` is a complete JSON object: it ends with the brace that closes the object.
@@ -92,7 +94,7 @@ inline void repair_last_line(append_file& file) {
     const std::uint64_t more = std::min<std::uint64_t>(65'536, size - tail.size());
     tail.insert(0, file.read(size - tail.size() - more, more));
   }
-  tail.erase(0, tail.rfind('\n') + 1);   // without a line end: npos + 1 is 0
+  tail.erase(0, tail.rfind('\n') + 1);   // without a line end, rfind() returns npos, and npos + 1 is 0
   if (tail.empty()) return;
   if (is_complete_json_line(tail)) file.append("\n");
   else file.cut(size - tail.size());

@@ -4,9 +4,10 @@
 //   file.append(data);
 //   file.commit();        // flushes to the disk and renames; without commit(), the destructor removes the file
 //
-// The file is written as ".<name>.<kernel>-<process>-<n>.partial" in the folder of its final path. <kernel> is
-// kernel_id(), and <n> distinguishes files of equal names. Programs that list the shards of a folder skip such names. A
-// lock shows other processes that the writer is alive.
+// The file is written as ".<name>.<kernel>-<process>-<n>.partial" in the folder of its final path. <kernel> is the
+// result of kernel_id(). <process> is the id of the process. <n> distinguishes the temporary files that one process
+// writes for the same path. Programs that list the shards of a folder skip such names. A lock shows other processes
+// that the writer is alive.
 // Errors: io_error with the path and the system's reason. An error removes the temporary file. Threads: not
 // thread-safe.
 #pragma once
@@ -107,7 +108,7 @@ class atomic_file {
   void commit();
 
   /// Renames the file to its final name without flushing it to the disk. A crash of the machine may lose the file, or
-  /// leave a partial file under its name. Use this function only for files that can be generated again.
+  /// leave a partial file under the final name. Use this function only for files that can be generated again.
   void publish();
 
   /// Returns the bytes appended so far.

@@ -13,7 +13,7 @@
 // - EINTR: an interrupted call is repeated.
 // - EAGAIN: the call is retried with growing pauses, about 0.25 s in total.
 // - ESTALE: the server of a network file system lost the file handle. The source reopens the file, at most once per
-//   call. The size and modification time must be unchanged.
+//   call. If the size or the modification time has changed, the source throws io_error.
 // - EIO: not retried, because data that a failing disk returns on the second attempt cannot be trusted.
 // - If a file has become shorter since it was opened, the source throws io_error.
 //
@@ -115,11 +115,13 @@ class basic_file_source final : public byte_source {
   bool reads_parts() const noexcept override { return true; }
 
  private:
-  static constexpr std::size_t max_bytes_per_call = std::size_t{1} << 30;   // Linux and macOS transfer less than 2 GiB
-  static constexpr std::size_t max_parts_per_call = 512;                    // Linux and macOS accept 1,024
+  // On Linux and macOS, one system call transfers less than 2 GiB, and accepts at most 1,024 parts.
+  static constexpr std::size_t max_bytes_per_call = std::size_t{1} << 30;
+  static constexpr std::size_t max_parts_per_call = 512;
   static constexpr std::int64_t longest_pause_ns = 128'000'000;
 
-  /// Repeats the call until it succeeds or fails permanently. `requested`: number of bytes.
+  /// Repeats the call until it succeeds or fails permanently. `requested` is the number of bytes that the call
+  /// requests.
   template <class Call>
   std::size_t read(std::uint64_t offset_bytes, std::size_t requested, const Call& call) {
     std::int64_t pause_ns = 1'000'000;

@@ -27,8 +27,8 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-// The file names of a source. One string contains the characters of all names. An array contains the end of each name
-// in this string, with 8 bytes for each name.
+// The file names of a source. One string contains the characters of all names. For each name, an array contains the
+// offset in this string at which the name ends, as a number of 8 bytes.
 //
 // Copies of the list share this memory. Errors: none. Threads: immutable; any thread. Lifetime: a view is valid as long
 // as any copy of the list exists.
@@ -70,8 +70,8 @@ class name_list {
 /// Names of files in a storage.
 class file_list {
  public:
-  /// Finds the files. If the search needs more than `report_after_ns`, a line on stderr reports it
-  /// (sync/slow_step.hpp).
+  /// Finds the files: requests the size and version of each file from a storage that is not local. If the requests are
+  /// not complete after `report_after_ns`, a line on stderr reports their progress (sync/slow_step.hpp).
   file_list(name_list names, storage at, std::uint64_t report_after_ns = usual_report_after_ns);
   /// Returns a list that finds its files in the first call of size_bytes(), changed() or find_files().
   static file_list deferred(name_list names, storage at);

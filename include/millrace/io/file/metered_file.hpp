@@ -35,7 +35,8 @@ class metered_file final : public byte_source {
   void will_read(std::span<const byte_range> ranges) override { file_->will_read(ranges); }
   /// Sets the meter that receives the reports of later reads. Must not be called during a read.
   void set_meter(read_meter& meter) noexcept { meter_ = &meter; }
-  /// Returns the file itself. Its reads are not reported to the meter.
+  /// Returns the underlying file. The meter receives no report of reads that the caller requests from this file
+  /// directly.
   byte_source& file() noexcept { return *file_; }
 
  private:

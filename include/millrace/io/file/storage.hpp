@@ -15,7 +15,8 @@
 // Errors: a storage throws io_error if a request or a read fails. If a file is shorter than the size in its identity,
 // the source throws io_error.
 // Threads: several threads call open(), find() and list() concurrently, but only one thread at a time uses a file.
-// Lifetime: a copy of an mr::storage refers to the same storage, and files may outlive all copies.
+// Lifetime: a copy of an mr::storage refers to the same storage. An open file may outlive all copies. Therefore a file
+// must not refer to memory that the destructor of its storage frees.
 #pragma once
 
 #include <millrace/base/version.hpp>
@@ -92,7 +93,8 @@ concept storage_type = requires(T& s, const std::string& name, std::span<std::by
   { s.open(name)->read_at(std::uint64_t{}, buffer) } -> std::convertible_to<std::size_t>;
 };
 
-/// Throws io_error if the file ends at `offset_bytes`, and this is less than the size in `identity`.
+/// Must be called when a read finds the end of the file at `offset_bytes`. Throws io_error if this offset is less than
+/// the size in `identity`.
 void check_file_end(const std::string& name, const file_identity& identity, std::uint64_t offset_bytes);
 
 /// A file of a user-defined storage. `Pointer` is the type that open() returned.

@@ -4,8 +4,9 @@
 //   mr::shards("train-{000..146}.tar", {.only = few});
 //   few.contains("n01440764/0017", "train-003.tar");       // true: a key without a shard matches in every shard
 //
-// A key may be bound to a shard. A bound key matches only in shards with the same file name as its shard, in any
-// folder. mr::keys_from() (sources/keys_from.hpp) reads lists from files. Duplicate keys count once.
+// A key may be bound to a shard. A bound key matches only in shards that have the file name of that shard; the folders
+// of the shards are not compared. mr::keys_from() (sources/keys_from.hpp) reads lists from files. Duplicate keys count
+// once.
 // Memory: the text of the keys, and 24 bytes per key. Errors: setup_error for a key of 4 GiB or more. Threads:
 // immutable. Lifetime: copies share the keys.
 #pragma once

@@ -60,11 +60,13 @@ class chosen_samples {
   std::uint64_t id_of(std::uint64_t shard, std::uint32_t position) const noexcept;
 
  private:
-  // A constant in the identity of each repeat. No stage has this number.
+  // A constant that id_of() mixes into the identity of each repeat. Random streams (base/random.hpp) mix in the number
+  // of a stage in the same way. Therefore the constant is a number that no stage has.
   static constexpr std::uint64_t repeats_stream = ~std::uint64_t{3};
 
   std::uint32_t all_ = 0;
-  // The sample at each position; the end of each round. Both are empty if every sample is used once.
+  // numbers_ contains the sample at each position, and rounds_ the end of each round. Both vectors are empty if every
+  // sample is used once.
   std::vector<std::uint32_t> numbers_{}, rounds_{};
 };
 
@@ -106,7 +108,7 @@ class choice_search {
   const sample_choice* choice_;
   key_search only_, without_;
   std::vector<std::string> keys_;   // the first keys of the shards, for comparison with the keys of the lists
-  // The result of find_fields(): for each field number, the bits of required_fields.
+  // The result of find_fields(): for each field of the shard, the result of required_fields::bits_of().
   std::vector<std::uint64_t> bits_;
   std::uint64_t shard_ = 0, checksum_ = 0, lacking_ = 0;
   bool every_sample_once_ = true;

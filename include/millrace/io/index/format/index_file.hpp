@@ -16,9 +16,9 @@
 // Many processes may call store_index() concurrently. Each call locks the old file, copies its checksums and entry
 // points (positions where a decoder may start), and replaces the file in one step. Entry points are copied only if all
 // members are at the same offsets. On a file system without locks, concurrent writers may lose checksums. Later reads
-// learn lost checksums again.
-// Errors: io_error if the shard or the index cannot be read or written. Threads: any thread. Two calls share state only
-// if both receive the same shard_index.
+// compute lost checksums again, and record them in the index.
+// Errors: io_error if the shard or the index cannot be read or written. Threads: any thread may call the functions, but
+// concurrent calls of store_index() must receive different shard_index objects.
 #pragma once
 
 #include <millrace/io/file/storage.hpp>
@@ -70,8 +70,8 @@ struct stored_index {
   std::uint64_t conflicting_checksums = 0;   ///< checksums that differ from the file; the values of the file are used
 };
 
-/// The encoded entry points of all members of a shard, in the order of the members. A piece may begin or end inside the
-/// entry points of a member.
+/// The encoded entry points of all members of a shard, in the order of the members. Their bytes are divided into
+/// pieces, which are the inner vectors. A piece may begin or end inside the entry points of a member.
 using entry_pieces = std::vector<std::vector<std::byte>>;
 
 /// The file name suffix of indexes.
@@ -107,7 +107,7 @@ loaded_index load_index(const std::string& path, const shard_identity& shard);
 /// Loads an index without a comparison with its shard. The state describes only the index.
 loaded_index load_index_without_shard(const std::string& path);
 
-/// The content of the head of an index. One small read loads the head. The rest of the file may be damaged.
+/// The content of the head of an index. One small read loads the head. Damage in the rest of the file is not detected.
 struct index_summary {
   index_file_state state = index_file_state::missing;
   std::uint32_t samples = 0, members = 0, known_checksums = 0;
@@ -116,9 +116,9 @@ struct index_summary {
   bool without_end_marker = false;   ///< true if the shard is complete, but has no end marker
   bool entries_built = false;        ///< true if all payloads were searched for entry points
   bool entries_in_storage = false;   ///< true if the index is stored next to its shard in a storage
-  bool identified = true;            ///< false if the shard's size and time are not known yet
+  bool identified = true;            ///< false if the version of a shard in a storage is not known yet
   bool of_set_index = false;         ///< true if the head is from a set index (set_index.hpp)
-  std::uint64_t entry_bytes = 0;     ///< size of all members' entries
+  std::uint64_t entry_bytes = 0;     ///< size of the encoded entry points of all members
   shard_identity shard{};            ///< recorded size and time of the shard
   std::uint64_t index_bytes = 0;     ///< size of the file without the bytes of its entry points
 };
@@ -134,13 +134,14 @@ loaded_index load_stored_index(const storage& at, const std::string& shard, std:
 /// Reads the head of the index next to a shard of a storage. If the state is `good`, `identified` is false.
 index_summary summarize_stored_index(const storage& at, const std::string& shard);
 
-/// Copies the checksums in the file to `index`. If the file lacks a part of `index`, writes the file. Does nothing for
-/// a compressed shard. Throws io_error if the file cannot be read or written. `entries` contains the bytes that
-/// index.entries() describes. If `entries` is null, the entries in the file are copied.
+/// Copies the checksums in the file to `index`. Then replaces the file if it is not a valid index of the same members,
+/// if it lacks a checksum of `index`, or if `entries` is not null. Does nothing for a compressed shard. Throws io_error
+/// if the file cannot be read or written. `entries` contains the encoded entry points, whose locations are in
+/// index.entries(). If `entries` is null, the encoded entry points in the old file are copied.
 stored_index store_index(const std::string& path, shard_index& index, const entry_pieces* entries = nullptr);
 
-/// Removes temporary index files that killed processes left in the folder of this index (atomic_file.hpp). Call it
-/// once before many calls of store_index().
+/// Removes temporary index files that killed processes left in the folder of this index (atomic_file.hpp). Call this
+/// function once before many calls of store_index().
 void remove_abandoned_indexes(const std::string& path);
 
 }}}   // namespace millrace::detail

@@ -5,12 +5,14 @@
 //   defect = mr::detail::find_defect(front.head, columns);              // empty if all offsets are within the shard
 //   defect = mr::detail::find_defect(front, columns, ends);   // empty if the ends of the entries are valid
 //
-// Format of version 1: a head of fixed size, followed by the columns of shard_index.hpp in their memory layout. The
-// head and the columns each have a CRC-32C. Numbers have the byte order of the machine that wrote them.
+// Format of version 1: a head of fixed size, followed by index_columns (shard_index.hpp) in their memory layout. A
+// column of an index is an array with one number for each sample, member or field. The head and the columns each have a
+// CRC-32C. Numbers have the byte order of the machine that wrote them.
 // Format of version 2, for shards with entry points: the head, an index_entries_head, the columns, a table, and the
 // entries. The entries of a member encode its entry points (shard_index.hpp). The table contains the end of each
-// member's entries. A file is untrusted input. The counts are checked against the shard's size before memory is
-// allocated. After that, every number that serves as an index or an offset is checked.
+// member's entries. A file is untrusted input. The numbers of samples and members are checked against the shard's size
+// before memory is allocated. After that, every number that is used as an offset or as a position in an array is
+// checked.
 // Errors: throws nothing. Threads: pure functions; any thread.
 #pragma once
 
@@ -47,7 +49,7 @@ struct index_head {
   shard_index::shard_state state{};
   std::uint32_t body_checksum = 0;
   std::uint32_t known_checksums = 0;
-  std::uint32_t head_checksum = 0;   // CRC-32C of the members above
+  std::uint32_t head_checksum = 0;   // CRC-32C of all preceding bytes of the head
 
   std::uint32_t expected_head_checksum() const noexcept;
   shard_identity identity() const noexcept { return {.size_bytes = shard_bytes, .modified_ns = shard_modified_ns}; }
@@ -60,7 +62,7 @@ static_assert(std::is_trivially_copyable_v<index_head> && std::has_unique_object
 struct index_entries_head {
   std::uint64_t bytes = 0;           // size of all entries and their checksums
   std::uint32_t ends_checksum = 0;   // CRC-32C of the table that stores the ends
-  std::uint32_t checksum = 0;        // CRC-32C of index_head::head_checksum and the members above
+  std::uint32_t checksum = 0;        // CRC-32C of index_head::head_checksum, `bytes` and `ends_checksum`
 
   std::uint32_t expected_checksum(const index_head& head) const noexcept;
 };

@@ -8,10 +8,11 @@
 // Format: a text with three kinds of lines.
 // - The first line is "millrace set index 1".
 // - Each shard has one line. The lines are sorted by name. The words of a line are: the shard's size in bytes, the
-//   number of samples, the digest of its members (16 digits), the bytes of the shard's index without entry points,
-//   "marked" or "unmarked", the version, and the name. "unmarked" means that the shard has no end marker. An unknown
-//   version is "-". Blanks, "%" and bytes that are not printable ASCII are written as %XX.
-// - The last line has "end", the number of shards, and the CRC-32C of all bytes before this line (8 digits).
+//   number of samples, the digest of the shard's members (16 hexadecimal digits), the size in bytes of the shard's
+//   index without entry points, "marked" or "unmarked", the version, and the name. "unmarked" means that the shard has
+//   no end marker. An unknown version is "-". Blanks, "%" and bytes that are not printable ASCII are written as %XX.
+// - The last line has "end", the number of shards, and the CRC-32C of all bytes before this line (8 hexadecimal
+//   digits).
 //
 // A name is the full name of a shard, or the part of the full name after one of its slashes. Therefore a set and its
 // set index may be moved or copied together. If several names match a shard, the longest name is used. The file is
@@ -39,7 +40,7 @@ struct set_index_shard {
   std::uint64_t samples = 0;
   /// Digest from the index of the shard. Shards with equal members at equal offsets have the same digest.
   std::uint64_t fingerprint = 0;
-  std::uint64_t index_bytes = 0;   ///< size of its index file without entry points
+  std::uint64_t index_bytes = 0;   ///< size of the shard's index file without entry points
   bool without_end_marker = false;
   std::string version{};   ///< version of the shard's file; empty if unknown
 

@@ -12,8 +12,8 @@
 // Memory: 12 bytes and the key for each sample, and 16 bytes for each member, in one block.
 // A checksum of 0 means that the checksum is unknown. Payloads whose real checksum is 0, such as empty payloads, are
 // not checked. Limits: a shard has at most 2 TiB, 2^32 - 2 samples and 2^32 - 2 members. The index has no location for
-// payloads that are sparse, have 4 GiB or more, or are stored in several pieces. shard_reader reads samples with such
-// payloads.
+// payloads of 4 GiB or more, and for sparse payloads, which are stored in pieces without their holes. shard_reader
+// reads samples with such payloads.
 // Errors: none. Threads: any number of threads may read the index and set checksums concurrently.
 #pragma once
 
@@ -46,7 +46,7 @@ struct entry_table {
   bool built = false;                  ///< true if every payload was searched for entry points
   bool in_storage = false;             ///< true if the index file is in the storage, next to the shard
   std::uint64_t begin_at = 0;          ///< offset of the first entries in the file
-  std::vector<std::uint32_t> ends{};   ///< if `built`: the end of each member's entries, relative to begin_at
+  std::vector<std::uint32_t> ends{};   ///< end of each member's entries, relative to begin_at; empty if not `built`
 
   /// Returns the size of all entries including their checksums.
   std::uint64_t bytes() const noexcept { return ends.empty() ? 0 : ends.back(); }
@@ -68,7 +68,7 @@ struct entry_table {
 /// The size and the modification time of a shard. An index is valid only for a file with the same size and time.
 struct shard_identity {
   std::uint64_t size_bytes = 0;
-  std::int64_t modified_ns = 0;   ///< ns since 1970
+  std::int64_t modified_ns = 0;   ///< ns since 1970; for a shard in a storage, a digest of the version of its file
 
   bool operator==(const shard_identity&) const = default;
 };
@@ -94,7 +94,7 @@ struct index_counts {
   std::uint32_t samples = 0, members = 0, fields = 0;
   std::uint32_t key_bytes = 0, field_bytes = 0, damage_bytes = 0;
 
-  std::uint64_t text_at() const noexcept {   // offset in bytes
+  std::uint64_t text_at() const noexcept {   // offset in bytes of the texts, which follow the columns
     return 4 * (3 * std::uint64_t{samples} + 4 * std::uint64_t{members} + fields);
   }
   std::uint64_t all_bytes() const noexcept;
@@ -129,7 +129,8 @@ struct index_columns {
   std::string_view damage() const noexcept;
   std::span<const std::byte> bytes() const noexcept;
 
-  static constexpr std::uint32_t in_pieces = ~std::uint32_t{0};   // in payload_blocks(): the payload has no location
+  // If payload_blocks() contains this value for a member, the index has no location for its payload.
+  static constexpr std::uint32_t in_pieces = ~std::uint32_t{0};
 };
 
 /// The index of one shard.
@@ -185,7 +186,7 @@ class shard_index {
 
   /// Returns member `number`, counted from 0.
   indexed_member member(std::uint32_t number) const noexcept;
-  /// Returns the number of a member's field.
+  /// Returns the number that identifies the field of a member. field_name() returns the name for this number.
   std::uint32_t field_of(std::uint32_t member) const noexcept { return columns_.member_fields()[member]; }
   /// Returns the name of the field with that number.
   std::string_view field_name(std::uint32_t field) const noexcept;
@@ -197,7 +198,7 @@ class shard_index {
   /// Sets the checksum of a member, even if a checksum is known.
   void set_checksum(std::uint32_t member, std::uint32_t checksum) noexcept;
   /// Copies the checksums of an older index of the shard, for members that have not moved. A member has not moved if
-  /// its key, field, offset and size are the same. Call it before any thread uses this index.
+  /// its key, field, offset and size are the same. Call this function before any thread uses this index.
   void copy_checksums_from(const shard_index& before) noexcept;
   /// Returns whether this index begins with the samples of `part`: the same keys at the same offsets.
   bool begins_with(const shard_index& part) const noexcept;

@@ -7,7 +7,7 @@
 // Samples, keys, fields and skipped members are the same as in shard_reader. plain_tar reads ordinary archives. If it
 // finds an unusual header, tar_reader reads the shard again from the start.
 // Errors: io_error of the source; setup_error for a shard that exceeds the limits of an index. Damage is not an error:
-// the index contains its description. An empty file is damaged.
+// the index contains the description of the damage. An empty file counts as damaged.
 // Threads: only one thread at a time may use a source.
 #pragma once
 
@@ -36,7 +36,7 @@ class shard_index_builder {
   /// Adds the next member to its sample. Counts a member that does not belong to a sample as skipped.
   void add(const tar_member& member);
 
-  /// Marks the payload of the last member as stored in several pieces.
+  /// Marks the payload of the last member as stored in several pieces. The index then has no location for this payload.
   void mark_last_as_pieces() noexcept;
 
   /// Sets the number of names whose encoding libarchive did not convert (tar_reader::unconverted_names()).
@@ -67,8 +67,8 @@ class shard_index_builder {
   void discard_open_sample();
   void count_skipped(const tar_member& member, const member_name& name) noexcept;
 
-  /// Returns the number of a field. Tries the field at the same position in the previous sample first, because most
-  /// samples have the same fields in the same order.
+  /// Returns the number that identifies a field. Tries the field at the same position in the previous sample first,
+  /// because most samples have the same fields in the same order.
   std::uint32_t number_of(std::string_view name);
   shard_index pack(std::string_view damage);
 

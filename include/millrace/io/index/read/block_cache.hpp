@@ -7,10 +7,11 @@
 //
 // `read` fills a vector with the records of a complete block. If `read` leaves a record empty, `take()` returns an
 // empty record. Each record is returned once. If it is requested again, its block is read again. A block is removed
-// when all its records have been returned. If the limit is exceeded, the cache evicts the least recently requested
-// block. An eviction costs another read, but loses no sample. reserve() is for remote blocks, many of which are fetched
-// concurrently. A thread that needs a reserved block waits until the owner of the reservation has filled the block. A
-// thread must fill its own reservations before it calls `take()`. Otherwise two threads might wait for each other.
+// when all its records have been returned. If the blocks exceed limit_bytes, the cache evicts the least recently
+// requested block. An eviction costs another read, but loses no sample. reserve() is for remote blocks, many of which
+// are fetched concurrently. A thread that needs a reserved block waits until the owner of the reservation has filled
+// the block. A thread must fill its own reservations before it calls `take()`. Otherwise two threads might wait for
+// each other.
 // Errors: the exceptions of `read`. Threads: any number. If several threads need the same block, one of them reads it.
 #pragma once
 
@@ -49,8 +50,8 @@ class block_cache {
   block_cache(const block_cache&) = delete;
   block_cache& operator=(const block_cache&) = delete;
 
-  /// Moves the records at `offsets` in the block to `places`. The offsets must differ. Calls
-  /// `read(std::vector<record>&)` if one of these records is not in the cache.
+  /// Moves the records `offsets` of the block to `places`. Offset 0 is the first record of the block. The offsets must
+  /// differ. Calls `read(std::vector<record>&)` if one of these records is not in the cache.
   template <class Read>
   void take(const cached_block_name& name, std::span<const std::uint32_t> offsets, std::span<record* const> places,
             const Read& read) {
@@ -90,7 +91,7 @@ class block_cache {
     fill(*owned.block_, read);
   }
 
-  /// Returns the bytes of all blocks in the cache, measured when the blocks were read.
+  /// Returns the bytes of all blocks in the cache. Returned records still count until their block is removed.
   std::size_t held_bytes() const;
 
  private:

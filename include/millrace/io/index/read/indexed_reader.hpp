@@ -7,9 +7,9 @@
 // The records are identical to those of shard_reader (io/tar/read/shard_reader.hpp). Neighboring samples are read
 // together, up to `bytes_per_read`, into one block of memory. A record keeps the complete block alive. Therefore
 // request samples together if they are used at about the same time. Payloads begin at multiples of 64 bytes.
-// A gap consists of the bytes between two requested payloads. Gaps above `largest_gap_bytes` are not read. Other gaps
-// are read into the block. If the source can fill several buffers with one read, the block omits gaps above a quarter
-// of the preceding payload.
+// A gap consists of the bytes between two requested payloads. Gaps above `largest_gap_bytes` are not read. A smaller
+// gap is read together with the payloads, and usually becomes a part of the block. If the source can fill several
+// buffers with one read, gaps above a quarter of the preceding payload are discarded, so that the block is smaller.
 // Checksums: the reader checks known CRC-32C checksums. It computes unknown checksums, and records them in the index.
 // Entry points (positions where a decoder may start): if the reader has the index file, it attaches entry points to the
 // fields (bytes::entries()). Wrong or unreadable entry points are omitted and counted.
@@ -49,7 +49,8 @@ struct indexed_reader_counters {
   std::uint64_t samples = 0, payload_bytes = 0;
   std::uint64_t reads = 0, read_bytes = 0;
   std::uint64_t checksums_checked = 0, checksums_learned = 0;
-  std::uint64_t with_entries = 0, entries_refused = 0;   ///< fields with attached, fields with omitted entry points
+  /// The number of fields with attached entry points, and the number of fields whose entry points were omitted.
+  std::uint64_t with_entries = 0, entries_refused = 0;
 };
 
 /// Reads samples of one shard by their numbers.
@@ -157,8 +158,8 @@ class indexed_reader {
     field.name_at = put(base, at, field.name);
   }
 
-  /// Reads a sample with shard_reader, because add() refused it: it has a sparse member, exceeds a limit, or has a
-  /// field twice.
+  /// Reads a sample with shard_reader, because add() refused the sample. Such a sample has a payload without a location
+  /// in the index, exceeds a limit, or has a field twice.
   void read_alone(std::size_t position, std::uint32_t number);
   struct part_of_shard {
     std::uint32_t number;   // number of the first sample of the part

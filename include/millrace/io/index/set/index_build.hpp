@@ -9,8 +9,8 @@
 // With heads_only, build_indexes() reads only the head (the first part, of fixed size) of each valid index. index_of()
 // reads the rest later.
 //
-// Shards in a storage (io/file/storage.hpp): an index that is stored next to its shard is used. All other shards are
-// read completely. With heads_only, a notice reports the number of requests and bytes before these reads.
+// Shards in a storage (io/file/storage.hpp): an index that is stored next to its shard is used. A shard without a valid
+// index is read completely. With heads_only, a notice first reports how many requests and bytes these reads need.
 //
 // Changed shards: if only the modification time of a shard has changed, its index is built again. The new index keeps
 // the known checksums. Therefore, if a sample was edited in place, reading this sample is an error.
@@ -19,14 +19,15 @@
 //
 // Several processes may build the indexes of the same shards at the same time. If an index cannot be stored, for
 // example in a read-only folder, it is used from memory and counted.
-// With `entries`, build_indexes() also reads all payloads, and adds missing entry points (positions where a decoder may
-// start, see entries_build.hpp). Entry points are built only if the indexes can be stored.
+// With `entries`, build_indexes() also builds entry points (positions where a decoder may start, see entries_build.hpp)
+// for each index that lacks them. For this purpose, it reads all payloads of the shard. Entry points are built only if
+// the indexes can be stored.
 //
 // Errors: if several shards have errors, the error of the first such shard in the list is thrown.
-// - io_error if the shard cannot be read, or changes during the scan
-// - data_error if the shard has no end marker, and fewer samples than a sidecar file states (declared_samples.hpp)
-// - setup_error if the shard exceeds the limits of an index (shard_index.hpp)
-// - setup_error if the shard is compressed, and `plain_only` is set
+// - io_error if a shard cannot be read, or changes during the scan
+// - data_error if a shard has no end marker, and fewer samples than a sidecar file states (declared_samples.hpp)
+// - setup_error if a shard exceeds the limits of an index (shard_index.hpp)
+// - setup_error if a shard is compressed, and `plain_only` is set
 //
 // Threads: starts threads and waits for them.
 #pragma once
@@ -65,7 +66,7 @@ struct index_build_options {
   unsigned threads = 0;
   notice_outlet* notices = nullptr;   ///< receives progress and stalls; if null, only stalls are reported, on stderr
   std::uint64_t report_after_ns = 10'000'000'000;   ///< minimum length of a stall that is reported (sync/slow_step.hpp)
-  bool older_of_damaged = false;                    ///< if a damaged shard has an index from before the damage, uses it
+  bool older_of_damaged = false;                    ///< uses the index that a damaged shard had before the damage
   entry_maker entries{};                            ///< builds missing entry points; if empty, none are built
   bool plain_only = false;                          ///< throws compressed_shard for the first compressed shard
 };
@@ -81,7 +82,7 @@ class compressed_shard : public setup_error {
 /// The number of shards with each result, and the amount of data that was read.
 struct index_build_counts {
   std::uint64_t loaded = 0;            ///< shards with a valid index
-  std::uint64_t built = 0;             ///< shards without an index
+  std::uint64_t built = 0;             ///< shards that had no index before the call
   std::uint64_t rebuilt_stale = 0;     ///< shards whose size, time or index version had changed
   std::uint64_t rebuilt_damaged = 0;   ///< shards whose index was damaged
   std::uint64_t not_stored = 0;        ///< shards whose index could not be written
@@ -99,7 +100,7 @@ struct index_build_counts {
 /// The result of build_indexes().
 struct shard_indexes {
   std::vector<std::shared_ptr<shard_index>> indexes{};   ///< one for each shard, in list order
-  std::vector<index_summary> heads{};                    ///< one for each shard; heads_only leaves some `indexes` null
+  std::vector<index_summary> heads{};                    ///< one for each shard, even if its index in `indexes` is null
   index_build_counts counts{};
   std::vector<std::size_t> damaged{};   ///< damaged shards whose index is from before the damage
   std::uint64_t requests = 0;           ///< number of requests for indexes in a storage
@@ -113,7 +114,7 @@ enum class index_outcome {
   touched,            ///< built again with the checksums of the old file, because the shard's time has changed
   built,              ///< built, because its file was missing or not valid
   older_of_damaged,   ///< loaded from its file, which was written before the shard was damaged
-  cut                 ///< built from a damaged shard; the older file has more samples, and is not replaced
+  cut                 ///< built from a damaged shard; the older index file has more samples, and is not replaced
 };
 
 /// The index of one shard.
@@ -176,8 +177,8 @@ class index_builder {
     return options_.entries && !built && options_.store && options_.files.can_store();
   }
   shard_index scan(const std::string& path, const shard_identity& identity, block_pool& pool) const;
-  /// If the index next to a shard of a storage is valid, adds its head and returns true. Sends no request for the
-  /// shard.
+  /// If the index next to a shard of a storage is valid, adds its head and returns true. Sends a request for the index,
+  /// but none for the shard.
   bool add_stored_head(std::size_t shard);
   /// If the index next to a shard of a storage is valid, stores it in `index`.
   void use_stored(std::size_t shard, const shard_identity& identity, loaded_index& index) const;
@@ -195,8 +196,9 @@ class index_builder {
   std::size_t threads_ = 1;
   unsigned threads_of_shard_ = 1;   // threads that build the entry points of a shard
   std::atomic<std::size_t> next_{0};
-  std::atomic<std::size_t> failed_from_{~std::size_t{0}};   // no shard with a higher number is processed
-  std::mutex mutex_;                                        // guards the members below, except to_scan_ and is_done_
+  // The lowest number of a failed shard. Shards with higher numbers are not processed.
+  std::atomic<std::size_t> failed_from_{~std::size_t{0}};
+  std::mutex mutex_;   // guards the members below, except to_scan_ and is_done_
   shard_indexes result_;
   std::exception_ptr failure_;
   std::vector<std::optional<shard_identity>> to_scan_;   // shards of a storage that have no index

@@ -50,7 +50,7 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// The shards that failed after the storage's last retry. Samples of these shards are not read again.
+/// The shards that failed after the storage's last retry. The current read requests no more samples of these shards.
 class abandoned_shards {
  public:
   void record(std::size_t shard, std::exception_ptr error) { all_.emplace_back(shard, std::move(error)); }
@@ -113,7 +113,7 @@ class shard_data {
   const std::vector<std::uint64_t>& counts() const noexcept { return counts_; }
   /// Returns the identity of a sample. The identity does not depend on the choice. Each repeat has its own identity.
   std::uint64_t id_of(const located_sample& s, std::uint64_t first_shard = 0) const noexcept;
-  /// Returns whether the set has chosen samples.
+  /// Returns whether the options of sample_choice select the samples of this set.
   bool chooses() const noexcept { return !selection_.empty(); }
   /// Returns a checksum of the chosen samples, or 0 if each sample is used once.
   std::uint64_t choice() const noexcept { return choice_; }
@@ -142,7 +142,7 @@ class shard_data {
   }
   /// Returns whether the shards are local files.
   bool is_local() const noexcept { return is_local_; }
-  /// Returns a phrase about the time, requests and memory of the constructor. Returns "" for a set of few shards.
+  /// Returns a phrase about the time, requests and memory of the constructor. Returns "" for fewer than 10,000 shards.
   std::string start_text() const;
   /// Returns the path of a shard. The result is valid as long as this object exists.
   std::string_view name(std::size_t shard) const noexcept { return names_.view(shard); }
@@ -168,8 +168,8 @@ class shard_data {
     shared_ = std::move(with);
   }
 
-  /// Decides whether to read small samples in blocks. Call it before the first read(). Returns the maximum bytes of
-  /// cached blocks and entry points.
+  /// Decides whether read() reads blocks of neighboring samples. Call expect() before the first read(). Returns the
+  /// maximum bytes of cached blocks and entry points.
   std::size_t expect(const expected_order& order);
 
   /// Announces to the storage that these shards will be opened in this order. Later calls announce more shards.
@@ -211,7 +211,7 @@ class shard_data {
     owner_list<open_shard> ready{};   ///< files whose reads were announced to the storage
     std::vector<block_cache::reservation> reserved{};
     abandoned_shards abandoned{};   ///< shards that a storage could not read
-    /// Samples of one shard, in the order of target::position.
+    /// Buffers of the functions that read samples of one shard. The samples are in the order of target::position.
     struct {
       std::vector<target> targets{};
       std::vector<std::uint32_t> numbers{};

@@ -32,15 +32,15 @@ struct shard_heads_options {
   std::string set_index{};   ///< name of a file in the storage; if empty, the default set index is used if it exists
 };
 
-/// Returns the set index of these shards, or nothing if `named` is empty and no default set index exists. `named`:
-/// shard_heads_options::set_index.
+/// Returns the set index of these shards, or nothing if `named` is empty and no default set index exists. `named` is
+/// the value of shard_heads_options::set_index.
 std::optional<set_index> load_heads_of_set(const name_list& shards, const storage& at, const std::string& named);
 
 /// Returns the heads of all shards, and the complete indexes that build_indexes() loaded or built.
 shard_indexes find_shard_heads(const name_list& shards, const shard_heads_options& options);
 
-/// Builds missing indexes, and returns the set index of these shards. Omits shards that cannot have an index. The names
-/// in the set index are relative to the common folder of the shards.
+/// Builds missing indexes, and returns the set index of these shards. Omits compressed and damaged shards. The names in
+/// the set index are relative to the common folder of the shards.
 set_index build_set_index(const std::vector<std::string>& shards, index_build_options options);
 
 }}}   // namespace millrace::detail

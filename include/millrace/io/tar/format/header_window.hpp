@@ -44,7 +44,7 @@ class basic_header_window {
         .subspan(from, std::min(count_bytes, filled_ - from));
   }
 
-  /// Adds the payload after the current header to the mean distance between headers.
+  /// Updates the mean distance between headers with the size of the payload after the current header.
   void payload_follows(std::uint64_t size_bytes) noexcept {
     const auto distance = static_cast<double>(size_bytes + 1024);
     distance_bytes_ += (std::min(distance, 1e9) - distance_bytes_) / 8;

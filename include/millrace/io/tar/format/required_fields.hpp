@@ -3,8 +3,8 @@
 //   {.having = "jpg;png"}                    // at least one of the alternatives, as in record["jpg;png"]
 //   {.having = {"jpg;png", "txt"}}           // both entries: an image, and a text
 //
-// Samples without these fields are skipped and counted, but do not count as damage. Names are in lower case, like the
-// fields of a record.
+// A sample that lacks one of the required fields is skipped and counted, but does not count as damage. Names are in
+// lower case, like the fields of a record.
 // Errors: setup_error for a name with upper-case letters, for an empty name and for more than 64 entries.
 // Threads: immutable; any thread.
 #pragma once

@@ -57,7 +57,7 @@ class tar_header_chain {
   /// Returns the member's own header block, or "" if it is missing.
   std::string_view main() const noexcept { return main_; }
 
-  /// Returns the description of damage that libarchive would not report, or "".
+  /// Returns the description of damage that libarchive would not report, or "" if there is none.
   std::string_view damage() const noexcept { return damage_; }
 
   /// Returns whether a header declares the payload as sparse. A payload that is declared as sparse may still have no

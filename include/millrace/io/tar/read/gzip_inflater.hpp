@@ -58,7 +58,8 @@ class gzip_inflater {
 
  private:
   static constexpr std::size_t max_bytes_per_call = std::size_t{1} << 30;
-  static constexpr int after_header = 128;   // a bit of data_type, see inflate() in zlib.h
+  // The bit that zlib sets in z_stream::data_type after it has read a header (see inflate() in zlib.h).
+  static constexpr int after_header = 128;
   static constexpr std::size_t trailer_bytes = 8;
 
   /// Saves the last bytes of the input, because the trailer of a member may be spread over several inputs.

@@ -46,7 +46,7 @@ class plain_tar {
   };
 
   static std::string_view text(std::span<const std::byte> bytes) noexcept;
-  /// Reads one ordinary header block into `h`, and sets name_. Returns false for any other header.
+  /// Reads one header block into `h`, and sets name_. Returns false if the header is not ordinary.
   bool read_header(std::uint64_t at, header& h);
 
   /// Returns whether all numbers are well-formed. libarchive requires this in the first header of an archive.

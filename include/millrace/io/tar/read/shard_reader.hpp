@@ -9,16 +9,17 @@
 // sample, and is counted. Field names are converted to lower case (A-Z only). The reader skips links, folders, devices,
 // dot files, names without a dot, and all members of folders such as __metadata__. Skipped members are counted. A
 // selected field that occurs twice in a sample is an error.
-// Errors: data_error, or the source's io_error, with the shard, the offset and the last good key. A repeated field or
-// an exceeded limit is the error of one sample: the next call returns the next sample. After any other error, every
-// later call throws the same error.
+// Errors: data_error, or the source's io_error, with the shard, the offset, and the key of the last complete sample. A
+// repeated field or an exceeded limit is the error of one sample: the next call returns the next sample. After any
+// other error, every later call throws the same error.
 // On damage, the reader first delivers every complete sample before the damage. A sample is complete if a header with
-// another key follows. Only the name in this header must be intact. A sample that is still open at the damage is not
-// delivered.
+// another key follows. Only the name in this header must be intact. The open sample is the sample whose members the
+// reader is reading. If the damage precedes the next key, the open sample is not delivered.
 // A shard without an end marker is an error if options.strict is set, or if a sidecar file states more samples
 // (declared_samples.hpp). Otherwise the shard counts as complete.
-// Threads: one thread at a time. Lifetime: the pool must outlive the reader. Memory: payloads of 32 KiB or more are
-// read directly into the block of the record. Shorter payloads are copied to the block. Blocks are reused.
+// Threads: one thread at a time. Lifetime: the pool must outlive the reader. Memory: each record has one block of
+// memory from the pool. Payloads of 32 KiB or more are read directly into this block. Shorter payloads are copied to
+// the block. Later records reuse the blocks of destroyed records.
 #pragma once
 
 #include <millrace/base/error.hpp>
@@ -46,10 +47,10 @@ namespace millrace { inline namespace MILLRACE_ABI {
 /// Options of shard_reader.
 struct shard_reader_options {
   /// The selected fields. Each entry is a name, or alternatives such as "jpg;png". By default all fields are selected.
-  /// Other fields are not read into memory.
+  /// Fields that are not selected are not read into memory.
   std::vector<std::string> fields{};
-  /// The fields that a sample must have. They need not be selected. Samples without these fields are counted, but not
-  /// delivered.
+  /// The fields that a sample must have. They need not be selected. A sample that lacks one of these fields is counted,
+  /// but not delivered.
   required_fields having{};
   shard_limits limits{};   ///< limits for the content of a shard
   /// If true, a shard without an end marker (two blocks of 512 zeros) is an error. If false, the shard counts as
@@ -66,9 +67,9 @@ struct shard_counters {
   std::uint64_t dot_files = 0;
   std::uint64_t names_without_dot = 0;
   std::uint64_t not_regular = 0;           ///< links, folders, devices
-  std::uint64_t unconverted_names = 0;     ///< names that libarchive could not convert
+  std::uint64_t unconverted_names = 0;     ///< names that libarchive could not convert to the locale's character set
   std::uint64_t missing_end_markers = 0;   ///< 1 if the shard was read to its end, and has no end marker
-  std::uint64_t lacking_samples = 0;       ///< samples without the fields of options.having, which are not delivered
+  std::uint64_t lacking_samples = 0;       ///< samples that lack a field of options.having; they are not delivered
   std::uint64_t returning_keys = 0;        ///< samples with the key of an earlier sample; see returning_keys.hpp
 };
 
@@ -86,8 +87,8 @@ struct shard_start {
   std::uint64_t offset_bytes = 0;
   std::uint64_t samples_before = 0;
   std::string last_key{};   ///< key of the previous sample, for messages
-  /// Stores whether report() has counted the missing end marker of the shard. Null unless a caller opens a shard
-  /// repeatedly.
+  /// A flag that all readers of the same shard share: true if one of them has counted the missing end marker. With this
+  /// flag, report() counts the marker once, even if the shard is opened repeatedly. Null if the shard is opened once.
   std::atomic<bool>* warned_missing_marker = nullptr;
 };
 

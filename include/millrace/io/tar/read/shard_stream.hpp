@@ -5,9 +5,10 @@
 //   stream.end_bytes();              // number of bytes delivered or skipped so far
 //
 // The first bytes of the file determine the compression; the name of the file is ignored. zlib reads gzip. libarchive
-// reads bzip2, xz, zstd and lz4, without external programs. Consecutive compressed members are read as one stream.
-// Skippable frames are skipped. Offsets count uncompressed bytes. A caller that copies large pieces passes the
-// destination to next_chunk(). A plain stream then reads directly into the destination.
+// reads bzip2, xz, zstd and lz4, without external programs. Consecutive compressed members are read as one stream. The
+// skippable frames of zstd and lz4, which contain no data of the shard, are ignored. Offsets count uncompressed bytes.
+// A caller that copies large pieces passes the destination to next_chunk(). A plain (uncompressed) stream then reads
+// directly into the destination.
 // Errors:
 // - the errors of the source
 // - setup_error if libarchive cannot read the compression without an external program
@@ -84,14 +85,14 @@ class shard_stream {
 
   /// Reads up to 64 MiB more. Returns true if the stream is undamaged up to its end. Returns false if the stream does
   /// not end within the 64 MiB. Throws the error for a damaged stream. The stream cannot be read after this call. Call
-  /// it before you report an error in the archive, because damaged bytes can look like such an error.
+  /// this function before you report an error in the archive, because damaged bytes can look like such an error.
   bool is_sound_to_its_end();
 
  private:
   static constexpr std::size_t inflated_bytes = std::size_t{256} << 10;
   // Up to this size, a copy is cheaper than a separate read.
   static constexpr std::size_t worth_a_read_bytes = std::size_t{32} << 10;
-  // A read into `place` also reads this many of the following bytes, which contain the next headers and small members.
+  // A read into `place` also reads this number of bytes after it. They contain the next headers and small members.
   static constexpr std::size_t lookahead_bytes = std::size_t{4} << 10;
   static constexpr std::uint64_t free_expansion_bytes = std::uint64_t{64} << 20;
   static constexpr std::uint64_t largest_offset = ~std::uint64_t{0} >> 1;
@@ -117,7 +118,7 @@ class shard_stream {
   static ::la_ssize_t read_compressed(struct ::archive*, void* self, const void** data) noexcept;
 
   /// Fills the buffer of inflated bytes. If the stream is damaged, delivers only the bytes up to the last member with a
-  /// correct checksum. If the stream is truncated, delivers all bytes.
+  /// correct checksum. If the stream is truncated, delivers all bytes before the truncation.
   std::span<const std::byte> inflate();
   void end_gzip_member();
   std::span<const std::byte> decompress();

@@ -5,13 +5,13 @@
 //   auto totals = shards.close();        // the numbers of shards, samples and bytes
 //
 // The same samples produce the same bytes on every machine and at any time. Fields are sorted by name. No time, owner
-// or locale is written. A sample that would exceed a limit begins a new shard. A sample that is larger than max_bytes
-// gets its own shard. A shard appears under its name when it is complete and on the disk. The shard replaces any file
-// with the same name. Without close(), the last shard is discarded. The first call of write() removes temporary files
-// that a killed writer of the same pattern left (atomic_file.hpp).
-// Errors: setup_error if the pattern does not contain exactly one number (%d). setup_error if readers would return a
-// different key or field name. After a wrong key or field, the writer stays usable. io_error for a full disk and
-// similar failures. After an io_error, the writer is unusable.
+// or locale is written. If the next sample would exceed a limit of the current shard, the writer begins a new shard. A
+// sample that is larger than max_bytes gets its own shard. A shard appears under its name when it is complete and on
+// the disk. The shard replaces any file with the same name. Without close(), the last shard is discarded. The first
+// call of write() removes temporary files that a killed writer of the same pattern left (atomic_file.hpp).
+// Errors: setup_error if the pattern does not contain exactly one number (%d). setup_error for a key or a field name
+// that readers would not return unchanged, such as a field with upper-case letters. After such a key or field name, the
+// writer stays usable. io_error for a full disk and similar failures. After an io_error, the writer is unusable.
 // Threads: one thread at a time.
 #pragma once
 
@@ -34,7 +34,8 @@
 
 namespace millrace { inline namespace MILLRACE_ABI {
 
-/// A field to be written: its name, and its data as bytes or text. Both are used only during the call.
+/// A field to be written: its name, and its data as bytes or text. The object contains only views, which must be valid
+/// until write() returns.
 struct named_bytes {
   named_bytes(std::string_view name_, std::span<const std::byte> data_) noexcept : name(name_), data(data_) {}
   named_bytes(std::string_view name_, std::string_view text) noexcept : name(name_), data(detail::bytes_of(text)) {}
@@ -45,7 +46,7 @@ struct named_bytes {
 
 /// Options of shard_writer.
 struct shard_writer_options {
-  std::string pattern{};                              ///< path with one %d or %06d for the number; %% means %
+  std::string pattern{};                              ///< path with one %d or %06d for a shard's number; %% means %
   std::uint64_t max_samples = 10'000;                 ///< maximum number of samples in a shard
   std::uint64_t max_bytes = std::uint64_t{1} << 30;   ///< maximum size of a shard's file in bytes
   std::uint64_t first_number = 0;                     ///< number of the first shard
