@@ -1,4 +1,5 @@
-// The options of feed_rows() (adapt/feed_rows.hpp).
+// The options of feed_rows() (adapt/feed_rows.hpp). A program that calls feed_rows() is a feeder: it computes rows of
+// batches for trainers on other machines.
 //
 //   mr::feed_rows(std::move(flow), {.listen = "0.0.0.0:8717", .token = secret, .session = options_of_the_trainer});
 #pragma once
@@ -26,11 +27,13 @@ struct feed_rows_options {
   session_options session{};
   /// Maximum number of requests in progress. At this maximum, the feeder refuses new requests with status 429.
   /// Exception: if a rank has fewer requests in progress than its equal share of max_requests, its request is accepted,
-  /// up to a total of twice max_requests. The value 0 means 16 requests, plus 4 for each worker.
+  /// up to a total of twice max_requests. For example, with 16 requests and 4 ranks, the share of each rank is 4
+  /// requests. The value 0 means 16 requests, plus 4 for each worker.
   std::size_t max_requests = 0;
   /// A time limit from 1 s to one day. After the rows of a request are computed, the client must receive them within
   /// this time. After a connection opens, and after each answer, the client must send a request within twice this time.
-  /// After SIGTERM, the feeder waits at most this time for the requests in progress.
+  /// Otherwise, the feeder closes the connection. After SIGTERM, the feeder waits at most this time for the requests in
+  /// progress.
   std::chrono::seconds patience{20};
 };
 

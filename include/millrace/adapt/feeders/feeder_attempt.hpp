@@ -1,4 +1,5 @@
-// One HTTP request to a feeder and its answer, and the state of the feeder.
+// One HTTP request to a feeder and its answer, and the state of the feeder. A feeder is a program that computes rows
+// for trainers on other machines (adapt/feeders.hpp).
 //
 //   mr::detail::feeder_attempt a(feeder, job, {.options = &options, .run = run, .max_row_bytes = 150'528});
 //   curl_multi_add_handle(multi, a.handle.get());
@@ -87,26 +88,30 @@ struct feeder_state {
     }
     if (running <= 1) due_ns = now_ns + pause_ns;
   }
-  /// Pauses the feeder for a random time. Each failure doubles the maximum pause; an answer resets the maximum.
+  /// Starts a random pause: until due_ns, no new request is sent to the feeder. Each failure doubles the maximum of the
+  /// pause; an answer resets the maximum.
   void record_failure(const std::string& problem, double uniform, std::int64_t least_pause_ns) {
     const std::int64_t now_ns = read_clock_ns(CLOCK_MONOTONIC);
     ++statistics.failures;
     statistics.problem = printable(problem, 300);
-    if (!std::exchange(statistics.is_ready, false) && due_ns > now_ns) return;   // the request preceded the pause
+    if (!std::exchange(statistics.is_ready, false) && due_ns > now_ns) return;   // sent before the pause began
     const double limit_ns = 20e6 * static_cast<double>(1 << std::min(failures++, 7));
     due_ns = now_ns + std::max(static_cast<std::int64_t>(uniform * std::min(limit_ns, 2e9)), least_pause_ns);
   }
 
   const feeder_host at;
   feeder_statistics statistics{};
-  std::size_t all_rows = 0, request_rows = 1;   // the window with a share of 1; the maximum rows of a request
-  double share = 1;                             // part of the window that this trainer uses, from 0 to 1
+  // all_rows: the window if `share` is 1. request_rows: maximum number of rows in one request.
+  std::size_t all_rows = 0, request_rows = 1;
+  double share = 1;   // part of all_rows that this trainer uses, from 0 to 1
   bool is_listed = true, is_greeting = false;
-  std::size_t running = 0;                                 // number of requests, including a handshake
-  std::int64_t due_ns = 0, first_ns = 0, reduced_ns = 0;   // no request before due_ns
+  std::size_t running = 0;   // number of running requests, including a handshake
+  // due_ns: no request is sent before this time. first_ns: time of the first request for rows. reduced_ns: time of the
+  // last reduction of `share`.
+  std::int64_t due_ns = 0, first_ns = 0, reduced_ns = 0;
   double rate = 0, least_seconds = 0;
   std::uint64_t answers = 0;
-  int failures = 0;   // since the last answer
+  int failures = 0;   // number of failures since the last answer with rows
 
  private:
   std::size_t in_share(std::size_t all) const noexcept {
@@ -114,7 +119,8 @@ struct feeder_state {
   }
 };
 
-/// One HTTP request and its answer. The request is either for rows, or a handshake.
+/// One HTTP request and its answer. The request is either for rows, or a handshake: a request for the text that
+/// describes the run of the feeder (row_protocol.hpp).
 class feeder_attempt {
  public:
   static constexpr std::size_t max_body_bytes = std::size_t{64} << 10;   // limit for an answer without rows
@@ -124,7 +130,7 @@ class feeder_attempt {
   }
   struct settings {
     const feeder_options* options = nullptr;
-    std::string run{};   // the run id
+    std::string run{};   // the run id (row_protocol.hpp)
     std::size_t max_row_bytes = 0;
     row_buffers* buffers = nullptr;
   };
@@ -143,7 +149,8 @@ class feeder_attempt {
     route_.add("::" + feeder_host::bracketed(to.at.numeric) + ":" + to.at.port);
     handle.set(CURLOPT_ERRORBUFFER, message_);
     handle.set(CURLOPT_URL, url.c_str());
-    handle.set(CURLOPT_CONNECT_TO, route_.get());   // the certificate must match the name in the URL
+    // Connects to the numeric address. The URL contains the name, because the certificate must match this name.
+    handle.set(CURLOPT_CONNECT_TO, route_.get());
     handle.set(CURLOPT_PROXY, "");
     handle.set(CURLOPT_PROTOCOLS_STR, "http,https");
     handle.set(CURLOPT_HTTPHEADER, headers_.get());
@@ -212,9 +219,9 @@ class feeder_attempt {
   const std::shared_ptr<feeder_job> job;
   bool is_hedge = false;
   const std::int64_t sent_ns = read_clock_ns(CLOCK_MONOTONIC);
-  std::size_t requested_rows = 0;   // rows in flight after this request was sent
+  std::size_t requested_rows = 0;   // number of rows in flight after this request was sent
   curl_easy handle{};
-  std::string body{};   // of an answer without rows
+  std::string body{};   // body of an answer without rows
 
  private:
   static std::size_t take_body(char* data, std::size_t, std::size_t count, void* self) noexcept {

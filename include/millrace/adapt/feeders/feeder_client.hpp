@@ -5,9 +5,9 @@
 //
 // The window of a feeder is the maximum number of rows that are requested from it at the same time. The network thread
 // sends each request of the session to the feeder whose window has the most free rows. If a request fails, the thread
-// sends it again, at most three times. For a repetition, it prefers another feeder. An answer with status 429 does not
-// count as a failure. If the third repetition fails, or if no feeder is ready, the workers of the session compute the
-// rows.
+// sends it again, at most three times. For a repetition, the thread prefers another feeder. An answer with status 429
+// does not count as a failure. If the third repetition fails, or if no feeder is ready, the workers of the session
+// compute the rows.
 // Errors: setup_error for invalid options, and if sessions with different rows share a storage. Threads: see
 // row_storage.hpp.
 #pragma once
@@ -109,7 +109,8 @@ class feeder_client final : public feeder_storage {
  private:
   using job_pointer = std::shared_ptr<feeder_job>;
   using attempt_pointer = std::unique_ptr<feeder_attempt>;
-  /// The addresses of the hosts. The thread that resolves them may outlive the client: it cannot be interrupted.
+  /// The addresses of the hosts. The thread that resolves the hosts cannot be interrupted, and may outlive the client.
+  /// Therefore the thread and the client share ownership of this object.
   struct address_book {
     std::vector<feeder_host> all{};
     std::vector<std::pair<std::string, std::string>> problems{};   // names that were not resolved, and the reasons

@@ -1,4 +1,4 @@
-// Options and statistics of feeders; adapt/feeders.hpp describes their behavior.
+// Options and statistics of feeders, which are other machines that compute rows for a session (adapt/feeders.hpp).
 //
 //   mr::feeder_options{.hosts = {"node[01-04]:8717", "https://feeders.svc:443"}, .token = token};
 //   for (const mr::feeder_statistics& s : storage->statistics()) log(s.address, s.rows_per_second);
@@ -34,9 +34,9 @@ struct feeder_options {
 struct feeder_statistics {
   std::string address{};   ///< host and port, and the address to which the name was resolved
   bool is_ready = false;
-  std::size_t workers = 1;     ///< number of rows that the feeder computes at the same time
+  std::size_t workers = 1;     ///< number of rows that the feeder computes for this rank at the same time
   std::size_t window = 0;      ///< current maximum of in_flight
-  std::size_t in_flight = 0;   ///< number of requested rows
+  std::size_t in_flight = 0;   ///< number of rows in requests that are not answered yet
   std::uint64_t rows = 0;      ///< rows that reached a batch
   std::uint64_t requests = 0, failures = 0, busy = 0, hedges_won = 0;   ///< busy: answers with status 429
   double rows_per_second = 0;                                           ///< mean rate since its first request
@@ -68,7 +68,8 @@ class feeder_storage : public row_storage {
   }
 };
 
-/// Returns a storage for session_options::rows. Does not connect to a feeder.
+/// Returns a storage for session_options::rows. Connections to the feeders are opened only when a session opens the
+/// storage.
 std::shared_ptr<feeder_storage> feeders(feeder_options options);
 
 }}   // namespace millrace

@@ -49,7 +49,7 @@ class row_maker {
                               std::vector<std::byte>& body) = 0;
 };
 
-/// The planned_run of a source with an index.
+/// The class of the run of a source with an index. It is derived from planned_run, the interface to the order of a run.
 template <class Source>
 struct planned_run_of {
   using type = typename Source::planned;
@@ -76,7 +76,7 @@ auto feeder_maps_before_batch(std::uint64_t seed, stage_list<Maps...>&& maps, st
                     "Use plain tars, and a flow that consists of shuffle, map and batch");
 }
 
-/// Returns whether each row of a flow can be computed alone if its source has an index.
+/// Returns whether each row of a flow can be computed alone, provided that the source of the flow has an index.
 template <class Flow>
 constexpr bool can_feed_rows() {
   if constexpr (!may_be_planned<Flow>()) return false;
@@ -85,8 +85,9 @@ constexpr bool can_feed_rows() {
            requires { typename columns_of<typename Flow::item>::type; };
 }
 
-/// Returns the maximum number of cursors, from 4 to 64. A cursor may contain a permutation of all positions, with 8
-/// bytes for each position. If the result is greater than 4, all cursors together use at most 512 MiB.
+/// Returns the maximum number of cursors, from 4 to 64. A cursor returns the samples of an epoch in order. It may
+/// contain a permutation of all positions, with 8 bytes for each position. If the result is greater than 4, all cursors
+/// together use at most 512 MiB.
 constexpr std::size_t cursor_limit(std::uint64_t positions) noexcept {
   return std::clamp<std::uint64_t>((std::uint64_t{64} << 20) / std::max<std::uint64_t>(positions, 1), 4, 64);
 }
@@ -106,7 +107,7 @@ class flow_row_maker final : public row_maker {
   static constexpr std::size_t together = layout::together;
 
  public:
-  /// `options` is a result of checked().
+  /// `options` must be a result of checked(), which validates and completes the options of a session.
   flow_row_maker(Flow flow, const session_options& options, std::size_t workers, notice_outlet& notices)
       : flow_row_maker(std::move(flow), facts_of(flow), options, workers, notices) {}
 
@@ -148,7 +149,7 @@ class flow_row_maker final : public row_maker {
   }
 
  private:
-  static constexpr std::uint64_t max_damaged = 1'000;   // maximum number of samples before the first good sample
+  static constexpr std::uint64_t max_damaged = 1'000;   // maximum number of damaged samples before the first good one
 
   /// The memory of a worker.
   struct alignas(64) place {
@@ -249,7 +250,8 @@ class flow_row_maker final : public row_maker {
     if constexpr (requires { plan.permutes(); }) return plan.permutes();
     else return false;
   }
-  /// Returns the cursor that was used last for this epoch and rank, or a new one.
+  /// Returns the cursor for the epoch and the rank of `range`, or only for the epoch if jumps() is true. Creates the
+  /// cursor if it does not exist.
   cursor& cursor_for(const row_range& range) {
     const row_range key = jumps()
                               ? row_range{.epoch = range.epoch}
@@ -277,8 +279,8 @@ class flow_row_maker final : public row_maker {
 
 // A request to a feeder, and the connection of its client.
 //
-// Errors: none. Threads: the mutex of the feeder_server guards both structs. `socket` needs no lock, because it never
-// changes.
+// Errors: none. Threads: the mutex of the feeder_server guards client_connection and client_request. `socket` needs no
+// lock, because it never changes.
 
 /// The connection of a client.
 struct client_connection {
@@ -301,7 +303,7 @@ struct client_request {
   feeder_decision decision;
   std::vector<ordered_sample> samples{};
   std::size_t part_rows = 1, next = 0, missing = 0;   ///< rows per part; next part to compute; parts not yet computed
-  std::vector<std::vector<std::byte>> parts{};        ///< the rows
+  std::vector<std::vector<std::byte>> parts{};        ///< the computed rows, as pieces of the body
   unsigned status = 200;
 
   std::uint64_t rank() const noexcept { return decision.range.first % decision.range.step; }

@@ -8,9 +8,9 @@
 //   rows.add(piece, [&](const mr::detail::row_answer& a) { slots.put(a.row, a.bytes, a.crc); });   // for each piece
 //   rows.finish();                                                              // data_error if rows are missing
 //
-// hello_text() describes a run. A trainer uses a feeder only if both have the same text. RUN, the run id, is the hash
-// of the trainer's text. Therefore a cache in front of the feeders never serves the rows of another run. If the feeder
-// requires a token, a request contains the header Authorization: Bearer TOKEN.
+// hello_text() describes a run. A trainer uses a feeder only if both have the same text. In the paths below, RUN (the
+// run id) is the hash of the trainer's text. Therefore a cache in front of the feeders never serves the rows of another
+// run. If the feeder requires a token, a request contains the header Authorization: Bearer TOKEN.
 //
 //   GET /v1/RUN/hello                          200: the text of the feeder
 //   GET /v1/RUN/rows/EPOCH/FIRST-COUNT-STEP    200: a body
@@ -23,7 +23,7 @@
 // CRC-32C (u32). If the feeder cannot compute the row because its sample is damaged, the number of bytes is 2^32 - 1,
 // and no bytes follow. The trainer then computes the row, and reports the damage.
 // Errors: data_error for an invalid body; setup_error without a build id. Input is untrusted: sizes above the maximum
-// from the handshake are errors. Threads: pure functions; a decoder is not synchronized. Cost: a copy of each row.
+// in hello_text() are errors. Threads: pure functions; a decoder is not synchronized. Cost: a copy of each row.
 #pragma once
 
 #include <millrace/adapt/feeders/row_storage.hpp>
@@ -86,7 +86,7 @@ inline std::string hello_text(const row_run& run, const std::string& program = f
 /// Returns the hash of a hello_text(), as 16 hexadecimal digits.
 inline std::string run_id(std::string_view hello) { return hex(digest_bytes(bytes_of(hello)), 16); }
 
-/// The texts of both sides of a handshake.
+/// The texts that a trainer compares in a handshake (GET hello): its own and that of the feeder.
 struct hello_texts {
   std::string_view mine{}, theirs{};
   std::string_view feeder{};   ///< address of the feeder, for errors
@@ -109,7 +109,8 @@ inline std::string feeder_run_difference(const hello_texts& of) {
          "check that the port is that of a program that calls feed_rows()";
 }
 
-/// The header of an answer that states how many rows the feeder computes at the same time for a rank.
+/// The name of an HTTP header of answers. The value of the header is the number of rows that the feeder computes at the
+/// same time for a rank.
 inline constexpr const char* workers_header = "Millrace-Workers";
 /// Returns the path of a request for the text of a feeder.
 inline std::string hello_path(std::string_view run) { return "/v1/" + std::string(run) + "/hello"; }
@@ -145,7 +146,8 @@ inline std::optional<row_range> parse_rows_path(std::string_view path, const fee
 inline bool is_token(std::string_view text) noexcept {
   return std::all_of(text.begin(), text.end(), [](char c) { return c > ' ' && c <= '~'; });
 }
-/// Returns whether the header contains the token. The duration does not depend on the position of the first difference.
+/// Returns whether the header contains the token. The duration does not depend on the position of the first difference,
+/// so that it does not help a client to guess the token.
 inline bool has_bearer_token(std::string_view authorization, const std::string& token) {
   const std::string expected = "Bearer " + token;
   int difference = authorization.size() == expected.size() ? 0 : 1;
@@ -163,7 +165,7 @@ struct feeder_request {
 /// The kind of an answer. `text`: the answer is known immediately. The other kinds are computed rows, current metrics,
 /// and the state of the feeder.
 enum class feeder_action : std::uint8_t { text, rows, metrics, health };
-/// The answer to a request, or the range of its rows.
+/// The answer to a request, or the range of the rows to compute for the answer.
 struct feeder_decision {
   feeder_action action = feeder_action::text;
   unsigned status = 200;
@@ -225,7 +227,7 @@ class feeder_row_decoder {
   static constexpr std::size_t header_bytes = 8;   // size of a row's header
   struct options {
     std::size_t rows = 0;             ///< rows of the request
-    std::size_t max_row_bytes = 0;    ///< maximum size of a row, from the handshake
+    std::size_t max_row_bytes = 0;    ///< maximum size of a row (row_run::max_row_bytes)
     row_buffers* buffers = nullptr;   ///< unused buffers of all decoders; may be null
   };
   explicit feeder_row_decoder(const options& o) : options_(o) {}

@@ -1,4 +1,4 @@
-// row_storage: rows that other machines compute, and that a session receives instead of computing them.
+// row_storage is the interface through which a session receives rows that other machines compute.
 //
 //   class my_rows : public mr::row_storage {                 // your own transport, such as RDMA or shared memory
 //    public:
@@ -8,20 +8,21 @@
 //   };   // later, on any thread, for each row: slots.put(row, bytes, mr::crc32c(bytes))
 //
 // Set session_options::rows to such an object. A row is a pure function of the flow, the order, the epoch and the
-// position. Therefore any machine can compute any row, and a lost row only costs time. The session leaves the next rows
-// to its workers. It requests the rows after them while free_rows() is above 0. The session computes a requested row
-// itself if the storage drops the row_slots, or if the answer is late and the workers have no other row to
-// compute. The first result for a row is used; later results have no effect. Order, digests and resume points do not
-// depend on the storage. The session reads all samples. It needs them for the digests and keys of the rows, and for
-// rows that it must compute itself. A row consists of the bytes of its columns, in the order of batch<...>,
-// little-endian and without padding. In a ragged column, each row begins with its length, an int32. In a column whose
-// rows vary in height and width, each row begins with its height and its width, two int32.
+// position. Therefore any machine can compute any row, and a lost row only costs time. The session reserves the next
+// rows for its own workers, and requests later rows from the storage while free_rows() is above 0. The session computes
+// a requested row itself if the storage destroys the row_slots, or if the answer is late and the workers have no other
+// row to compute. The first result for a row is used; later results have no effect. Order, digests and resume points do
+// not depend on the storage. The session still reads the samples of all rows. It needs them for the digests and the
+// keys of the rows, and for rows that it must compute itself. A row consists of the bytes of its columns, in the order
+// of batch<...>, little-endian and without padding. In a ragged column, each row begins with its length, an int32. In a
+// column whose rows vary in height and width, each row begins with its height and its width, two int32.
 // Errors: open() throws setup_error to refuse the run. If free_rows() or read_rows() throws, the session sends one
 // notice, continues with its workers, and repeats its requests after a pause of 1 ms to 1 s. Bytes are untrusted: rows
 // with a wrong size or checksum are not used.
 // Threads: open() is called by the thread that creates the session, free_rows() and read_rows() by one other thread.
-// Any thread may use a row_slots, but only one thread at a time. This is allowed even after the end of the
-// session. Lifetime: the session shares ownership of the storage. Cost: a checksum and a copy of each row.
+// Any thread may use a row_slots, but only one thread at a time. A row_slots may be used even after the end of the
+// session; put() then returns false. Lifetime: the session shares ownership of the storage. Cost: a checksum and a
+// copy of each row.
 #pragma once
 
 #include <millrace/base/version.hpp>
@@ -40,7 +41,7 @@ namespace millrace { inline namespace MILLRACE_ABI {
 /// The run whose rows are requested. Another program computes the same rows if its `order`, its `columns` and its
 /// stages are the same.
 struct row_run {
-  std::string order{};             ///< resume point at position 0, with seed, lanes, window, batch and data set
+  std::string order{};             ///< text of the resume point at position 0: seed, lanes, window, batch, data set
   std::string columns{};           ///< names, shapes and types of the columns
   std::size_t max_row_bytes = 0;   ///< size of each row, or the maximum if a column is ragged
 };
@@ -104,7 +105,7 @@ class row_storage : public row_provider {
   virtual void open(const row_run& run) = 0;
   /// Returns how many more rows the storage can compute now, in addition to the rows that are already requested.
   virtual std::size_t free_rows() = 0;
-  /// Requests at most free_rows() rows. Must not wait for them.
+  /// Requests at most free_rows() rows. Must return without waiting for the rows.
   virtual void read_rows(const row_range& range, row_slots slots) = 0;
 
  private:

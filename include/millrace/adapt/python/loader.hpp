@@ -26,7 +26,7 @@ struct slot_tensor {
   const char *column = "", *suffix = "";
 };
 
-/// A session, regardless of the type of its flow.
+/// A session. This interface does not depend on the type of the flow.
 class door {
  public:
   virtual ~door() = default;

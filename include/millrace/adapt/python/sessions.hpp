@@ -3,7 +3,7 @@
 //   while (s.next(epoch, false) == outcome::waits) check_signals();
 //   use(s.columns), s.commit();                  // `s` is a `running`
 //
-// Errors: as for session. Threads: one thread at a time may use a session. next() runs without Python's global lock.
+// Errors: as for session. Threads: one thread at a time may use a session. Call next() without Python's global lock.
 // Any thread may destroy a column.
 #pragma once
 
@@ -81,7 +81,7 @@ inline void free_column(PyObject* self) {
 inline constexpr const char* closed = "millrace: the loader is closed. Start another loop over it.";
 enum class outcome { waits, ends, delivers };
 
-/// Calls `act` without Python's global lock (the GIL). Returns its exception.
+/// Calls `act` without Python's global lock (the GIL). Returns the exception that `act` throws, or null.
 template <class Act>
 std::exception_ptr without_gil(const Act& act) {
   PyThreadState* const thread = PyEval_SaveThread();
@@ -105,7 +105,7 @@ class running {
   std::unique_ptr<door> run{};   ///< null after _close()
   std::shared_ptr<notice_queue> notices = std::make_shared<notice_queue>();
   bool busy = false;               ///< a thread is in _next()
-  std::vector<column> columns{};   ///< of the batch that next() delivers
+  std::vector<column> columns{};   ///< columns of the batch that next() delivers
   bool copied = false;             ///< true if all columns are copies; commit() then releases the slot
 
   ~running() { close(); }
@@ -116,9 +116,10 @@ class running {
     if (run) without_gil([&] { run.reset(); });
   }
 
-  /// Waits at most signal_check_ns for the next batch. When a loop begins, `begins` is its epoch; for later batches of
-  /// the loop it is empty. If `copies` is true and all slots are leased, columns on the host are copied, so that
-  /// commit() releases the slot. Until commit() is called, later calls return the same batch.
+  /// Waits at most signal_check_ns for the next batch. For the first batch of a loop, `begins` is the epoch of the
+  /// loop; for later batches, `begins` is empty. If `copies` is true and the batches of all slots are in use, columns
+  /// on the host are copied, so that commit() releases the slot. Until commit() is called, later calls for the same
+  /// epoch deliver the same batch again.
   outcome next(std::optional<std::uint64_t> begins, bool copies) {
     const std::uint64_t epoch = begins.value_or(loop_epoch_);
     if (!current_ || !*current_ || current_->epoch() != epoch) {
@@ -181,10 +182,10 @@ class running {
  private:
   bool loops_ = false;   // true from the start to the end of the loop over loop_epoch_
   std::uint64_t loop_epoch_ = 0;
-  std::shared_ptr<batch_lease> current_{};   // until commit()
+  std::shared_ptr<batch_lease> current_{};   // the delivered batch; null after commit()
   std::span<const slot_tensor> tensors_{};
-  std::optional<position> last_{};      // of the last committed batch
-  std::array<std::uint64_t, 2> at_{};   // its epoch and step
+  std::optional<position> last_{};      // resume point of the last committed batch
+  std::array<std::uint64_t, 2> at_{};   // epoch and step of the last committed batch
 };
 
 }}}}   // namespace millrace::detail::python

@@ -62,9 +62,9 @@ struct argument {
 
 /// Sets the TypeError for an argument with a wrong type. Returns false.
 bool wrong_type(PyObject* from, const argument& of, const char* expected);
-/// Reads an integer of [min, max]. `bits` receives its value, modulo 2^64 if it is negative.
+/// Reads an integer from `min` to `max`, and stores its value in `bits`. A negative value is stored modulo 2^64.
 bool read_integer(PyObject* from, unsigned long long& bits, long long min, unsigned long long max, const argument& of);
-/// Returns a list of the elements. On failure, sets the TypeError and returns null.
+/// Returns a list of the elements of `from`. On failure, sets the TypeError and returns null.
 reference list_of(PyObject* from, const argument& of);
 
 template <class T>

@@ -6,7 +6,7 @@
 //
 // Announced ranges are prefetched in parts, up to a limit of bytes ahead of the reader (fetch_window.hpp). All files
 // share the memory for parts. Bytes that were not announced are fetched on demand, directly into the reader's buffer.
-// Errors: the errors of transfer_engine.hpp. Threads: one at a time.
+// Errors: the errors of transfer_engine.hpp. Threads: only one thread at a time may use a remote_file.
 #pragma once
 
 #include <millrace/adapt/remote/transfer/fetch_window.hpp>
@@ -25,7 +25,8 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// A table of objects (remote files) by name. Contains opened objects, and the objects of set indexes (set_index.hpp).
+/// A table of objects (remote files) by name. Contains the objects that were opened, and the objects that a set index
+/// lists. A set index is a file with the size and version of all shards of a set (set_index.hpp).
 class remote_object_table {
  public:
   /// Returns the object with this name, or null if the table does not contain it.
@@ -54,7 +55,8 @@ class last_remote_window {
 struct remote_context {
   explicit remote_context(const remote_options& o) : part_bytes(o.part_bytes), memory(o.memory_bytes), engine(o) {}
 
-  /// Returns the size of a part in bytes. Parts are smaller while many files are read concurrently.
+  /// Returns the size of a part in bytes. The size is `part_bytes`, or less while many files are prefetching, because
+  /// the parts of all these files share `memory`.
   std::size_t part_size() const noexcept;
 
   const std::size_t part_bytes;
@@ -70,10 +72,12 @@ class remote_file final : public stored_file {
  public:
   static constexpr std::size_t usual_front_bytes = std::size_t{64} << 10;
 
-  /// Requests the first bytes of an object. Returns null if the object does not exist.
+  /// Opens an object: requests its first `front_bytes` bytes, and waits until the size and version of the object are
+  /// known. Returns null if the object does not exist.
   static std::unique_ptr<remote_file> open(std::shared_ptr<remote_context> context, const std::string& name,
                                            std::size_t front_bytes = usual_front_bytes);
-  /// Requests one byte to check whether an object exists. A HEAD request would fail with signed URLs and some stores.
+  /// Requests one byte to check whether an object exists. A HEAD request is not used, because some stores refuse HEAD
+  /// requests, and a signed URL is usually valid only for GET.
   static std::shared_ptr<transfer_object> find(remote_context& context, const std::string& name);
   remote_file(std::shared_ptr<remote_context> context, std::shared_ptr<transfer_object> object)
       : context_(std::move(context)), object_(std::move(object)), name_(object_->name) {}
@@ -103,8 +107,8 @@ class remote_file final : public stored_file {
   std::uint64_t size_bytes() const noexcept { return object_->identity->size_bytes; }
 
   std::deque<part>::iterator find(std::uint64_t offset_bytes);
-  /// If an announced range contains this offset, drops the earlier ranges, and requests parts until one contains the
-  /// offset. Otherwise does nothing.
+  /// If an announced range contains this offset, drops the ranges that were announced before this range, and requests
+  /// parts until a part contains the offset. Otherwise does nothing.
   void reach(std::uint64_t offset_bytes);
   /// Requests announced parts until the prefetch window or the part memory is full.
   void request_ahead();

@@ -70,7 +70,7 @@ constexpr dlpack_data_type dlpack_type() noexcept {
   return {.code = code, .bits = static_cast<std::uint8_t>(sizeof(T) * CHAR_BIT), .lanes = 1};
 }
 
-/// A row-major tensor of up to eight dimensions.
+/// A row-major tensor of up to eight dimensions. `rank` is the number of dimensions.
 struct dlpack_column {
   static constexpr std::size_t max_rank = 8;
 
@@ -87,7 +87,7 @@ struct dlpack_column {
   }
 };
 
-/// Describes a view of a batch in host memory, or on the GPU with the number `ordinal`.
+/// Describes a column of a batch. The column is in host memory, or in the memory of the GPU with the number `ordinal`.
 template <class T, std::size_t N>
 dlpack_column dlpack_column_of(const tensor_view<T, N>& view, int ordinal) noexcept {
   static_assert(N <= dlpack_column::max_rank);

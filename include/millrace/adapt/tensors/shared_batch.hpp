@@ -3,9 +3,9 @@
 //
 //   const auto shared = mr::detail::share(std::move(b), {.stream = s});   // copied into each tensor's deleter
 //
-// The slot is reused only after the batch's own stream and the consumer's stream have completed their work. Therefore
-// the host may destroy a tensor before the kernels that read it have run. The consumer's stream waits until the batch
-// has arrived on the GPU.
+// The consumer is the library that uses the tensors. The slot is reused only after the batch's own stream (set by
+// to_device()) and the consumer's stream have completed their work. Therefore the host may destroy a tensor before the
+// kernels that read it have run. The consumer's stream waits until the batch has arrived on the GPU.
 // Errors: the errors of also_used_on(). After an error, the caller still owns the batch. Threads: any thread may
 // destroy the last tensor, even after the session has ended.
 #pragma once
@@ -42,7 +42,8 @@ std::shared_ptr<Batch> share(Batch&& b, const consumer_options& consumer) {
   return std::make_shared<Batch>(std::move(b));
 }
 
-/// Returns a tuple of views, one for each tensor. A ragged column has two tensors, and any other column has one.
+/// Returns a tuple of views, one for each tensor. A column whose rows vary in size has two tensors: the values, and the
+/// lengths, sizes or offsets of the rows. Any other column has one tensor.
 template <owned_batch Batch>
 auto tensors_of(const Batch& b) {
   const auto views = []<class View>(const View& column) {

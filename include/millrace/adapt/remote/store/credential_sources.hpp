@@ -1,4 +1,5 @@
-// Finds AWS keys in the standard sources: environment, profile files, web identity, container and instance.
+// Finds access keys of AWS (in this header: keys) in the standard sources: environment, profile files, web identity,
+// container and instance.
 //
 //   mr::detail::credential_sources sources(env, {.profile = "train"});
 //   if (auto provided = sources.from_environment()) use(provided->keys);
@@ -26,7 +27,8 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 // not contain the line, which may contain a secret.
 // Source: the AWS SDKs and Tools Reference Guide, "Shared config files".
 
-/// The error for a profile file that cannot be parsed. A possible cause is that a program is writing the file.
+/// The error for a profile file that cannot be parsed. A possible cause is that another program is writing the file at
+/// this moment. Therefore the search for keys is repeated after this error.
 class profile_error : public setup_error {
  public:
   using setup_error::setup_error;
@@ -54,7 +56,9 @@ class profile_file {
 class credential_sources {
  public:
   struct choice {
-    std::string profile{}, region{};   ///< `profile` of s3_options; `region` of the security token service (STS)
+    /// `profile` is the member of s3_options with this name. `region` is the AWS region whose security token service
+    /// (STS) returns the keys of roles.
+    std::string profile{}, region{};
   };
 
   credential_sources(const key_environment& env, choice choices);
@@ -68,13 +72,15 @@ class credential_sources {
   std::optional<provided_keys> from_instance() const;
   /// Returns a value of the selected profile. The credentials file has precedence over the config file.
   std::string profile_value(const std::string& name);
-  /// Returns the endpoint of S3 in the services section of the selected profile.
+  /// Returns the endpoint of S3 from the services section that the selected profile names. If no endpoint is set there,
+  /// returns "".
   std::string service_endpoint();
   /// Returns the path of an empty profile file, or "" if no profile file is empty. A file may be empty while a program
   /// rewrites it.
   std::string empty_file();
 
-  /// If the key source of the profile is not supported, returns the name of the source. Otherwise returns "".
+  /// If the profile gets its keys from a source that Millrace does not support, returns the name of this source, such
+  /// as sso_session. Otherwise returns "".
   const std::string& unsupported_source() const noexcept { return unsupported_source_; }
 
   static constexpr const char* export_hint =
@@ -95,7 +101,7 @@ class credential_sources {
 
   std::optional<provided_keys> from_profile(const std::string& profile, int depth);
   std::optional<provided_keys> static_keys(const std::string& profile, const std::string& origin) const;
-  /// Returns keys from the credential_source of a profile.
+  /// Returns the keys of the source that the setting `credential_source` of a profile names, such as Environment.
   std::optional<provided_keys> from_credential_source(const std::string& credential_source,
                                                       const std::string& origin) const;
   /// Returns whether it is safe to send the authorization token to this URL.

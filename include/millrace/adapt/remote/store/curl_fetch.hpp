@@ -4,7 +4,7 @@
 //   const auto answer = fetch({.url = "http://169.254.169.254/latest/meta-data/", .seconds = 1, .attempts = 1});
 //
 // Needs libcurl (link with -lcurl). Redirects are not followed, because a signature is valid for only one host. The
-// proxy settings of the environment are used, except for link-local addresses.
+// proxy settings of the environment are used, except for link-local addresses, such as 169.254.169.254.
 // Errors: io_error if no response arrives, or if the response is larger than 64 MiB. The error contains only the scheme
 // and the host of the URL.
 // Threads: any thread. Each call has its own connection.

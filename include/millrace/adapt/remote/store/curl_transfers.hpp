@@ -27,7 +27,7 @@ class curl_transfers {
   curl_transfers();
 
   CURLM* get() const noexcept { return multi_.get(); }
-  /// Ends the current or the next wait().
+  /// Ends the current wait(). If no thread is in wait(), the next wait() returns at once.
   void wake() noexcept;
   void wait(int max_ms) noexcept;
   /// Receives and sends the bytes of sockets that were ready at the end of wait(), and starts new transfers.
@@ -40,8 +40,9 @@ class curl_transfers {
   unique_fd epoll_, event_;
   epoll_event ready_[64];
   int ready_count_ = 0;
-  std::int64_t due_ns_ = -1;   // time at which libcurl must be called, or -1
-  curl_multi multi_;           // the last member, because its destructor removes sockets from epoll_
+  std::int64_t due_ns_ = -1;   // time of the next call that libcurl needs; -1 if it needs none
+  // The last member, so that it is destroyed before epoll_: its destructor removes sockets from epoll_.
+  curl_multi multi_;
 };
 
 }}}   // namespace millrace::detail

@@ -37,7 +37,7 @@ class google_key_file {
  public:
   explicit google_key_file(const key_environment& env) : env_(env) {}
 
-  /// Requests a token, and returns it as the session_token of the keys. Returns nothing if
+  /// Requests a token. The result contains the token as keys.session_token, and no access key. Returns nothing if
   /// GOOGLE_APPLICATION_CREDENTIALS is not set and gcloud's file cannot be read.
   std::optional<provided_keys> token() const;
 

@@ -1,11 +1,13 @@
-// The interface of a kind of object store. It builds requests for objects, and handles requests that the store refuses.
+// object_access is the interface to one kind of object store, such as S3. It builds requests for objects, and handles
+// requests that the store refuses.
 //
 //   auto sent = access.address("GET", name, "");
 //   auto answer = fetch({.url = sent.url, .headers = sent.headers});
 //   if (answer.status == 200) access.accepted(sent);
 //   else act_on(access.handle_refusal(name, sent, read_store_answer(answer)));   // build the request again, or fail
 //
-// Each attempt gets its own URL and headers. Errors: the errors of credential_provider::get(). Threads: any thread.
+// Call address() again before each attempt, because a signature contains the time, and the access keys may have
+// changed. Errors: the errors of credential_provider::get(). Threads: any thread.
 #pragma once
 
 #include <millrace/adapt/remote/store/security_token_service.hpp>
@@ -25,7 +27,8 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-// Stores keys, renews them before they expire, and searches for new keys while a server refuses the current keys.
+// Stores access keys (in this header: keys), renews them before they expire, and searches for new keys while a server
+// refuses the current keys.
 //
 // During a run, other programs often replace the keys. These programs may write the new key file in steps, or a few
 // seconds after the old keys expire. Therefore refusals and failed searches are treated as transient, and searches are
@@ -56,7 +59,8 @@ struct remedy {
   enum class kind : std::uint8_t { none, at_once, later };
   kind what = kind::none;     ///< whether and when to build and send the request again
   double pause_seconds = 0;   ///< for kind::later: the pause before the next request
-  /// For kind::none: number and duration of the searches, to be appended to the error; may be empty.
+  /// For kind::none: a text with the number and the duration of the searches for keys, which the caller appends to the
+  /// error. The text is empty if Millrace did not search.
   std::string attempted{};
 };
 
@@ -85,8 +89,8 @@ class credential_provider {
   provided_keys get();
   /// Records that the server accepted a request that was signed with these keys.
   void accepted(const signing_keys& keys);
-  /// Records that the server refuses these keys. Returns whether to send the request again with other keys, now or
-  /// later.
+  /// Records that the server refuses these keys. Returns whether to build and send the request again: at once if other
+  /// keys are available, or later while the searches continue.
   remedy refused(const signing_keys& keys);
   /// Records a failed search. Call this function inside a catch block, after the environment or a file could not be
   /// read. Throws credentials_pending while the searches continue, and otherwise the error of the last search.
@@ -137,8 +141,10 @@ class credential_provider {
   std::optional<provided_keys> current_;
   std::int64_t next_try_ = 0;
   std::optional<outage> outage_;
-  std::int64_t next_report_ = 0;   // separate from outage_, because a success resets outage_
-  bool accepted_ = false;          // whether the server has accepted keys before
+  // Earliest time of the next notice. It is not a member of outage_, because a success resets outage_, but notices must
+  // still be at least a minute apart.
+  std::int64_t next_report_ = 0;
+  bool accepted_ = false;   // whether the server has accepted keys before
 };
 
 enum class object_store_kind : std::uint8_t { s3, gs };
@@ -166,7 +172,7 @@ inline object_url parse_object_url(std::string_view name) {
   const std::size_t slash = rest.find('/');
   url.bucket = rest.substr(0, slash);
   if (slash != std::string_view::npos) url.key = rest.substr(slash + 1);
-  // Old buckets may have capitals and underscores, and up to 255 characters.
+  // The names of old buckets may have capitals and underscores, and up to 255 characters.
   const auto allowed = [](char c) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '.' || c == '-' ||
            c == '_';
@@ -223,7 +229,7 @@ struct addressed_request {
   std::string origin{};    ///< the source of the keys; empty if the request has no keys
 };
 
-/// The interface of a kind of store.
+/// The interface to one kind of object store.
 class object_access {
  public:
   object_access() = default;
@@ -231,7 +237,7 @@ class object_access {
   object_access& operator=(const object_access&) = delete;
   virtual ~object_access() = default;
 
-  /// Returns URL and headers of a request. `query` must be encoded with uri_encoded().
+  /// Returns URL and headers of a request. `query` is sent unchanged: encode its names and values with uri_encoded().
   virtual addressed_request address(std::string_view method, const object_url& object, std::string_view query) = 0;
   /// Records that a request succeeded.
   virtual void accepted(const addressed_request& sent) = 0;

@@ -19,7 +19,7 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-// Lists the objects of a bucket whose keys have a common prefix, page by page.
+// Lists the objects of a bucket that have a key with a given prefix. The store sends the list in pages.
 //
 // Keys that end in a slash are omitted, because they represent folders.
 // Errors: io_error, with the name of the prefix as its location, if the store refuses a request. data_error if a

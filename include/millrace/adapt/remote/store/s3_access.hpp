@@ -3,8 +3,8 @@
 //   mr::detail::s3_access access({.region = "eu-west-1"}, env);
 //   access.address("GET", name, "").url;     // https://BUCKET.s3.eu-west-1.amazonaws.com/KEY
 //
-// If a response shows that a bucket is in another region, later requests for the bucket use that region. The first
-// request reads the profile files and searches for access keys.
+// If a response shows that a bucket is in another region than the one in the settings, later requests for this bucket
+// use its own region. The first request reads the profile files and searches for access keys.
 // Errors: setup_error if the endpoint is not a URL, or if access keys are missing. Threads: any thread.
 #pragma once
 

@@ -4,21 +4,22 @@
 //   mr::remote({.s3 = {.endpoint = "http://127.0.0.1:9000"}});   // another store with the protocol of S3
 //   mr::remote({.gs = {.bearer_token = [] { return token_of_my_own(); }}});
 //
-// Millrace uses the first keys that it finds in these sources:
-// - `.credentials`
+// For s3:// names, Millrace uses the first access keys (in this header: keys) that it finds in these sources:
+// - the function in `.credentials`
 // - the environment variables AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY
 // - the profile files, including assumed roles
 // - a web identity: AWS_WEB_IDENTITY_TOKEN_FILE and AWS_ROLE_ARN
 // - a container: AWS_CONTAINER_CREDENTIALS_RELATIVE_URI or _FULL_URI
 // - the metadata of an EC2 instance, with a timeout of one second
 //
-// A profile in the options has precedence over the environment. Keys are renewed five minutes before they expire.
+// If `.profile` is set, the environment variables of the second source are ignored. Keys are renewed five minutes
+// before they expire.
 // If the store refuses keys, Millrace searches for new keys, because key files are often replaced a few seconds late,
 // or written in steps. Searches are repeated with increasing pauses. The searches end when remote_retries::limit has
-// passed since the first refusal. If the store has never accepted keys, this limit is 7 s, or 0 if the keys are from
-// the environment.
-// Errors: setup_error at the first request if no keys are found. Threads: Millrace may call a callable on any thread,
-// but only on one thread at a time.
+// passed since the first refusal. If the store has never accepted keys, the searches end after at most 7 s, or at once
+// if the keys are from the environment.
+// Errors: setup_error at the first request if no keys are found. Threads: Millrace may call the functions in these
+// options on any thread, but each function only on one thread at a time.
 #pragma once
 
 #include <millrace/base/version.hpp>
@@ -44,7 +45,8 @@ struct s3_options {
   std::string profile{};    ///< if empty: AWS_PROFILE, or "default"
   bool anonymous = false;   ///< sends no keys, for public buckets; AWS_NO_SIGN_REQUEST=true does the same
   /// Whether URLs contain the bucket in the path instead of the host name. By default, the bucket is in the path if an
-  /// endpoint is set, or if a host name cannot contain the name of the bucket.
+  /// endpoint is set. The bucket is also in the path if its name contains dots, capitals or other characters that are
+  /// not allowed in a part of a host name.
   std::optional<bool> path_style{};
   bool requester_pays = false;   ///< accepts the costs of reading a requester-pays bucket
   /// Returns keys. These keys have precedence over all other sources. Millrace calls the function again before the keys
@@ -52,7 +54,8 @@ struct s3_options {
   std::function<s3_credentials()> credentials{};
 };
 
-/// Options for gs:// names. Without options, Millrace uses the first of these sources that exists:
+/// Options for gs:// names. If neither bearer_token nor hmac_key is set, Millrace uses the first of these sources that
+/// exists:
 /// - GOOGLE_OAUTH_ACCESS_TOKEN
 /// - the HMAC key in GS_ACCESS_KEY_ID and GS_SECRET_ACCESS_KEY
 /// - the key file in GOOGLE_APPLICATION_CREDENTIALS

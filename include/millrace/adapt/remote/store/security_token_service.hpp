@@ -1,4 +1,4 @@
-// Requests the keys of a role from the AWS Security Token Service (STS).
+// Requests the access keys of a role (in this header: keys) from the AWS Security Token Service (STS).
 //
 //   const mr::detail::security_token_service sts(env, "eu-west-1");
 //   auto keys_of_role = sts.assume({.role = arn, .session = "me", .origin = "the profile \"train\""}, keys);

@@ -35,13 +35,14 @@ std::string hmac_sha256(std::string_view key, std::string_view text);
 /// Returns two lowercase hexadecimal digits for each byte.
 std::string signature_hex(std::string_view bytes);
 
-/// Keys for signatures. Keys that expire have a session token.
+/// Access keys for signatures. Access keys that expire have a session token.
 struct signing_keys {
   static constexpr std::int64_t never = std::numeric_limits<std::int64_t>::max();
 
   std::string access_key_id{}, secret_access_key{}, session_token{};
   std::int64_t expires_seconds = never;   ///< seconds since 1970
-  header_list headers{};                  ///< headers for web servers; requests to them do not use keys
+  /// The result of remote_options::current_headers. Requests to web servers send these headers instead of a signature.
+  header_list headers{};
 
   friend bool operator==(const signing_keys&, const signing_keys&) = default;
 };

@@ -1,11 +1,12 @@
-// Requests whose responses fit into memory, such as credentials and listings. A small_fetch is a function that sends
-// these requests.
+// Requests whose responses fit into memory, such as requests for credentials and for lists of objects. A small_fetch is
+// a function that sends these requests.
 //
 //   mr::detail::small_fetch fetch = ...;                       // tests use a function without a network
 //   const auto answer = fetch({.url = "http://169.254.169.254/latest/meta-data/", .seconds = 1});
 //   if (answer.status == 200) use(answer.body);
 //
-// Errors: a small_fetch throws io_error if no response arrives. A response with any status is not an error.
+// Errors: a small_fetch throws io_error if no response arrives. A response is never an error, even if its status is 404
+// or 500.
 // Threads: not synchronized.
 #pragma once
 

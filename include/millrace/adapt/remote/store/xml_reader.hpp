@@ -5,9 +5,9 @@
 //     if (path == "ListBucketResult/Contents/Key") keys.push_back(content);
 //   });
 //
-// For each element, the callback receives the path and the direct text of the element. A path consists of the names of
-// all ancestors and the element's own name. Namespace prefixes and attributes are omitted. Comments, processing
-// instructions, CDATA and the five predefined entities are supported.
+// For each element, the callback receives the path of the element, and the text that is directly in the element, not in
+// its children. A path consists of the names of all ancestors and the element's own name. Namespace prefixes and
+// attributes are omitted. Comments, processing instructions, CDATA and the five predefined entities are supported.
 // Errors: data_error with the offset if the text is not well-formed, has more than 16 levels, or exceeds 64 MiB. A
 // document type is also an error, because it could define entities that expand without limit.
 // Threads: no shared state; any thread. Source: XML 1.0.

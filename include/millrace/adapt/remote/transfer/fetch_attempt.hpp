@@ -9,7 +9,8 @@
 //
 // The header of the response is checked before any byte is accepted (range_head). Bytes are written directly to the
 // memory of the fetch.
-// Errors: the constructor throws std::bad_alloc. Threads: the network thread. Lifetime: an attempt keeps its job alive.
+// Errors: the constructor throws std::bad_alloc. Threads: the network thread. Lifetime: an attempt keeps its fetch_job
+// (the state of the fetch) alive.
 #pragma once
 
 #include <millrace/adapt/remote/store/curl_handle.hpp>
@@ -71,7 +72,7 @@ struct range_head {
   bool is_of(std::string_view version) const noexcept;
 
  private:
-  // Ignores the mark of a weak version, because some servers set this mark only in some responses.
+  // Removes the mark W/ of a weak ETag, because some servers set this mark only in some responses.
   static std::string_view strong(std::string_view tag) noexcept { return tag.starts_with("W/") ? tag.substr(2) : tag; }
 };
 
@@ -88,7 +89,7 @@ struct judged_answer {
   http_answer_kind what = http_answer_kind::other;
   std::uint64_t first_byte = 0;              ///< offset of the body's first byte in the object
   std::uint64_t end_byte = 0;                ///< offset of the body's end in the object, exclusive
-  std::optional<file_identity> identity{};   ///< size and version of the object, if they were unknown
+  std::optional<file_identity> identity{};   ///< size and version of the object, if they were unknown before
   std::string problem{};                     ///< description of the problem, for `replaced` and `wrong`
 };
 
@@ -179,8 +180,8 @@ class fetch_attempt {
   /// Returns whether this attempt delivered the last byte of the fetch.
   bool completed_fetch() const noexcept { return finished_; }
 
-  /// Returns false until `stall_limit` has passed since the last check. Then checks the transfer rate since that check,
-  /// and returns true if it is below `stall_bytes_per_second`.
+  /// Measures the transfer rate in consecutive periods of at least `stall_limit`, from the start of the attempt.
+  /// Returns true at the end of a period in which the rate was below `stall_bytes_per_second`. Otherwise returns false.
   bool is_stalled(const remote_options& o, std::int64_t now_ns) noexcept;
   /// Returns the reason why the attempt ended before the last byte of the fetch.
   fetch_problem problem(CURLcode code, const remote_options& o) const;

@@ -8,9 +8,10 @@
 // A reader waits if the network is slow, or if the window is too small. A larger window needs memory, and helps only if
 // the window is too small. Therefore the window is doubled step by step. If a doubling does not speed up the reader by
 // at least an eighth, the window returns to its previous size. The window then remains unchanged until the reader has
-// consumed 64 windows of data. If the network thread is idle for less than an eighth of the time, the window is halved
-// and not doubled. The window never becomes smaller than its initial size. If halving slows down the reader by more
-// than an eighth, the window returns to its previous size.
+// consumed 64 windows of data. If the network thread is idle for less than an eighth of the time, the thread is the
+// bottleneck, and a larger window cannot help. In this case, the window is halved instead of doubled. The window never
+// becomes smaller than its initial size. If halving slows down the reader by more than an eighth, the window returns to
+// its previous size.
 // Errors: none. Threads: one at a time.
 #pragma once
 
@@ -76,7 +77,7 @@ class fetch_window {
   static constexpr std::int64_t least_ns = 10'000'000;   // a rate over a shorter time is not significant
 
   std::size_t first_bytes_, bytes_;
-  std::size_t bytes_before_ = 0;   // the window before the change that is being tested; 0 if none
+  std::size_t bytes_before_ = 0;   // the window before the tested change; 0 if no change is being tested
   // least_bytes_: bytes to consume before the next change. consumed_bytes_: bytes consumed since the last change.
   std::uint64_t least_bytes_ = bytes_, consumed_bytes_ = 0;
   network_time spent_{}, consumed_at_{};

@@ -32,7 +32,7 @@ struct transfer_object {
   /// Size and version of the object. If is_assumed is false, the first response sets this member before other fetches
   /// of the object begin.
   std::optional<file_identity> identity{};
-  std::string redirected_to{};   ///< used only by the network thread
+  std::string redirected_to{};   ///< target of the last redirect; used only by the network thread
   bool is_assumed = false;       ///< whether the identity is from a set index instead of a response
 };
 
@@ -57,9 +57,9 @@ class range_fetch {
     if (arrived_ < std::min(bytes, size_bytes())) std::rethrow_exception(failure_);
     return arrived_;
   }
-  /// Waits until to.size() bytes from position `from` on have arrived, and copies them to `to`. The network thread may
-  /// write bytes directly to `to` instead of the fetch's memory. In this case, the memory has valid bytes only from
-  /// buffered_from() on.
+  /// Waits until the to.size() bytes that begin at position `from` of the range have arrived, and copies them to `to`.
+  /// If many of these bytes are still missing, the network thread writes them directly to `to` instead of the fetch's
+  /// memory. Afterwards, use the fetch's memory only from position buffered_from() on.
   void wait_into(std::size_t from, std::span<std::byte> to) {
     const std::size_t end = from + to.size();
     std::unique_lock lock(mutex_);
@@ -163,13 +163,13 @@ class range_fetch {
   }
 
  private:
-  // Minimum number of missing bytes for a direct write to the reader's buffer. Fewer bytes are copied to the memory,
-  // because the reader may read them again.
+  // Minimum number of missing bytes for a direct write to the reader's buffer. If fewer bytes are missing, they are
+  // written to the fetch's memory, because the reader may read them again.
   static constexpr std::size_t least_direct_bytes = std::size_t{256} << 10;
 
   const std::shared_ptr<transfer_object> object_;
   const std::uint64_t offset_bytes_;
-  mutable std::mutex mutex_;   // guards all members below; only the reader's thread uses buffered_from_
+  mutable std::mutex mutex_;   // guards all members below except buffered_from_, which only the reader uses
   std::condition_variable changed_{};
   std::span<std::byte> memory_;
   std::atomic<std::size_t> size_bytes_, arrived_ = 0;   // changed under the lock, and read without the lock

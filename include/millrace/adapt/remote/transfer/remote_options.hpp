@@ -22,10 +22,11 @@
 
 namespace millrace { inline namespace MILLRACE_ABI {
 
-/// The maximum number of attempts of a request, and the upper bounds of the random pauses between them.
+/// The maximum number of attempts of a request, and the upper bounds of the random pauses between them. An attempt that
+/// delivers a substantial part of its bytes is progress (retry_rule.hpp).
 struct remote_retries {
   int attempts = 10;                                 ///< maximum number of attempts without progress
-  std::chrono::duration<double> limit{180};          ///< maximum time without progress; also limits searches for keys
+  std::chrono::duration<double> limit{180};          ///< maximum time without progress, or of a search for access keys
   std::chrono::duration<double> first_pause{0.2};    ///< bound of the first pause; the bound doubles with each attempt
   std::chrono::duration<double> longest_pause{20};   ///< largest bound of a pause
 };
@@ -34,7 +35,7 @@ struct remote_retries {
 /// used.
 struct remote_hedging {
   double share = 0.05;                           ///< maximum share of hedged requests; 0 disables hedging
-  std::chrono::duration<double> least_wait{1};   ///< minimum wait for the first byte before a request is late
+  std::chrono::duration<double> least_wait{1};   ///< a request is late only after this wait for its first byte
 };
 
 /// Options of remote().
@@ -45,17 +46,20 @@ struct remote_options {
   std::vector<std::pair<std::string, std::string>> headers{};   ///< sent with each http:// and https:// request
   /// Returns additional headers for http:// and https:// names, for example a token that expires. Millrace calls the
   /// function for the first request, and again if a response has status 401 or 403. If the new headers are refused too,
-  /// Millrace repeats the call by the rules of a search for keys (s3_options.hpp). Only one thread at a time calls the
-  /// function.
+  /// Millrace repeats the call with the pauses and the time limit of a search for access keys (s3_options.hpp). Only
+  /// one thread at a time calls the function.
   std::function<std::vector<std::pair<std::string, std::string>>()> current_headers{};
-  /// Receives each notice, for example about refused keys, on any thread. If empty, notices are written to stderr.
+  /// Receives each notice, for example about refused access keys, on any thread. If empty, notices are written to
+  /// stderr.
   notice_function notice{};
   std::string ca_file{};   ///< file with CA certificates; if empty, the system's certificates are used
   /// Uses HTTP/2, whose requests share connections. If the speed of each connection is limited, HTTP/2 is slower for
-  /// large objects.
+  /// large objects than HTTP/1.1, the default.
   bool http2 = false;
   std::chrono::duration<double> connect_limit{10};   ///< timeout for establishing a connection
-  std::chrono::duration<double> stall_limit{20};     ///< maximum time below `stall_bytes_per_second`
+  /// If a request is slower than `stall_bytes_per_second` for this time, Millrace ends it and requests the missing
+  /// bytes again.
+  std::chrono::duration<double> stall_limit{20};
   std::uint64_t stall_bytes_per_second = 1'000;
   /// Limits for all requests together. If empty, requests are not limited.
   std::optional<std::uint64_t> bytes_per_second{}, requests_per_second{};

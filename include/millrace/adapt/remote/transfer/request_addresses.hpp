@@ -35,7 +35,8 @@ class request_addresses {
   void accepted(const std::string& name, const addressed_request& sent);
   /// Handles a refusal. Returns whether and when a new request may succeed.
   remedy handle_refusal(const std::string& name, const addressed_request& sent, const small_answer& answer);
-  /// Returns the error for a refused request. `attempted` describes the attempts to recover.
+  /// Returns the error for a refused request. `attempted` is remedy::attempted from the result of handle_refusal(). The
+  /// message ends with this text.
   io_error failure(const std::string& name, const addressed_request& sent, const small_answer& answer,
                    const std::string& attempted = {}) const;
   /// Returns the message in a refusal as " (message)", or "" if the refusal has no message.
@@ -50,7 +51,7 @@ class request_addresses {
   const header_list headers_;
   const bool has_current_headers_;
   object_stores stores_;
-  credential_provider web_keys_;   // the headers for web servers; these headers may expire, like access keys
+  credential_provider web_keys_;   // provides remote_options::current_headers, which may expire like access keys
 };
 
 }}}   // namespace millrace::detail

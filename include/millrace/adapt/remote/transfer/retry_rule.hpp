@@ -21,7 +21,7 @@
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 /// Returns the minimum time in seconds between the start of a request of `bytes` bytes and the start of the next
-/// request.
+/// request. This time follows from bytes_per_second and requests_per_second of remote_options.
 inline double retry_limits_in_seconds(const remote_options& o, std::uint64_t bytes) noexcept {
   double seconds = 0;
   if (o.bytes_per_second) seconds = static_cast<double>(bytes) / static_cast<double>(*o.bytes_per_second);
@@ -85,7 +85,8 @@ class hedge_rule {
   /// Returns the time after which a request is late, in seconds.
   double late_seconds() const noexcept { return std::max(rule_.least_wait.count(), limit_); }
 
-  /// Returns whether a late request may be hedged. If the result is true, counts the request as hedged.
+  /// Returns whether a late request may be hedged. If the result is true, counts the request as hedged. `late` and
+  /// `running` are the numbers of late and of running requests.
   bool take(std::size_t late, std::size_t running) noexcept {
     if (rule_.share <= 0 || allowed_ < 1 || (late > 1 && 4 * late > running)) return false;
     allowed_ -= 1;

@@ -5,9 +5,9 @@
 //   engine.submit(part);                       // any thread; after that: part->wait_for(bytes)
 //   part->abandon();  engine.sweep();          // any thread, to cancel the fetch
 //
-// One thread transfers the bytes of all requests. If an attempt fails, stalls or is interrupted, another attempt
-// requests the missing bytes. If the first byte of a response is late, the engine may hedge the request: it sends a
-// second request concurrently. Each byte is used from the response that delivers it first.
+// One thread transfers the bytes of all requests. If an attempt (one HTTP request) fails, stalls or is interrupted,
+// another attempt requests the missing bytes. If the first byte of a response is late, the engine may hedge the
+// request: it sends a second request concurrently. Each byte is used from the response that delivers it first.
 // Errors: the reader of a failed fetch gets an io_error. The error names the file, the server's message, the number of
 // failed attempts, and the time since the last progress.
 // Threads: any thread. Lifetime: the destructor stops all requests, but does not end their fetches. A reader that still
