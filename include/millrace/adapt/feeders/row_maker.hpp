@@ -178,7 +178,8 @@ class flow_row_maker final : public row_maker {
   owner<planned> plan(flow_facts& facts, const session_options& options, notice_outlet& notices) {
     facts.has_index = is_planned<Flow>(source_, options.on_damage.policy != damage::fail, notices);
     if (!facts.has_index) throw_feeder_flow_error("an order without an index");
-    // Without a budget, no memory is used to read neighbors of samples: a feeder may never need them.
+    // With a budget of 0 bytes, the run uses no memory for samples that are read before they are requested. A feeder
+    // may never need such samples.
     owner<planned_run> run = planned_run_for<Flow>(source_, facts, {.session = options, .budget_bytes = 0});
     return owner<planned>(static_cast<planned*>(run.release()));
   }
