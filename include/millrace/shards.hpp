@@ -1,4 +1,5 @@
-// Umbrella header for everything about tar shards: reading and writing shards, lists of keys, set indexes.
+// Umbrella header for everything about tar shards: reading and writing shards, lists of keys, and set indexes. A set
+// index is one file that describes all shards of a set, so that a session starts faster.
 //
 //   #include <millrace/shards.hpp>
 //   auto flow = mr::shards("train-{000..146}.tar", {.without = mr::keys_from("bad.jsonl")}) | mr::shuffle({});

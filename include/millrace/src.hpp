@@ -1,6 +1,6 @@
 // Defines the functions of the library in compiled mode. In this mode (MILLRACE_COMPILED is set), the other headers
-// only declare them. Functions that need Python.h, libcrypto or libcurl are in compiled/python.hpp, stores.hpp and
-// remote.hpp instead.
+// only declare these functions. Exceptions: compiled/python.hpp defines the functions that need Python.h,
+// compiled/stores.hpp those that need libcrypto, and compiled/remote.hpp those that need libcurl.
 //
 //   #include <millrace/src.hpp>      // c++ -std=c++20 -O3 -DMILLRACE_COMPILED -c
 //

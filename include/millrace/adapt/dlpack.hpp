@@ -165,7 +165,8 @@ dlpack_array<T, N> from_dlpack(dlpack_tensor tensor) {
 
 /// Returns a std::array of tensors, one for each column in the order of batch<...>. A ragged column has two tensors:
 /// the values, and the lengths, sizes or offsets. If rows are mixed (mixup, cutmix), two more tensors follow: label_b
-/// and lambda. Throws setup_error if the batch is empty. Throws the errors of also_used_on().
+/// and lambda. Throws setup_error if the batch is empty. If `consumer` names a stream, throws the errors of
+/// also_used_on() (deliver/batch_lease.hpp) for this stream.
 template <detail::owned_batch Batch>
 auto to_dlpack(Batch&& b, const consumer_options& consumer = {}) {
   const auto shared = detail::share(std::move(b), consumer);

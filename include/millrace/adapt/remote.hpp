@@ -1,4 +1,5 @@
-// Reads shards, lines, token files and lists from web servers and object stores: https://, http://, s3:// and gs://.
+// Reads shards, lines, token files and lists of keys from web servers and object stores: https://, http://, s3:// and
+// gs://.
 //
 //   #include <millrace/adapt/remote.hpp>                       // link with -lcurl -lcrypto
 //   auto storage = mr::remote();
@@ -15,8 +16,8 @@
 // Globs and folders require a store that can list its objects: s3:// or gs://.
 // Errors: io_error with the server's message, the number of attempts and the elapsed time; setup_error for missing
 // credentials and invalid options.
-// Threads: any thread. A separate thread transfers the bytes. The thread starts at the first operation that needs a
-// server: opening, finding or listing.
+// Threads: any thread. A separate thread transfers the bytes. This thread starts at the first operation that needs a
+// server: when a file is opened, when its size is requested, or when files are listed.
 // Lifetime: an open file keeps the state of the storage alive.
 #pragma once
 

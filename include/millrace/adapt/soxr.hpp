@@ -36,7 +36,7 @@ enum class soxr_quality : unsigned {
 
 namespace detail { namespace soxr_resamplers {
 
-/// Zeros that are passed to libsoxr after the end of the signal.
+/// Zeros that are passed to libsoxr after the end of the signal, until libsoxr has returned all frames.
 struct silence {
   std::vector<float> zeros = std::vector<float>(4'096);
 };

@@ -5,13 +5,14 @@
 //   mr::session run{std::move(flow), {.threads = 6, .executor = mr::tbb_executor(arena)}};
 //
 // Opt-in: includes oneTBB's headers. Sessions always need oneTBB. Without an executor, each session has its own arenas.
-// Workers: concurrency() is arena.max_concurrency(), the number of slots of the arena. Slots that are reserved for your
-// threads (by default one) run no workers. For example, task_arena(8) runs 7 workers concurrently, and task_arena(8, 0)
-// runs 8. Exception: an arena with one slot runs one worker, even if this slot is reserved.
+// Workers: concurrency() is arena.max_concurrency(), the maximum number of threads in the arena. Places that the arena
+// reserves for your own threads (by default one) run no workers. For example, task_arena(8) runs 7 workers
+// concurrently, and task_arena(8, 0) runs 8. Exception: an arena with one place runs one worker, even if this place is
+// reserved.
 // Threads of the process: oneTBB starts at most one thread fewer than the affinity mask has cores. If an arena needs
 // more threads, oneTBB prints a warning. To allow more threads, create a tbb::global_control with a larger
 // max_allowed_parallelism. Sessions with an executor do not create a tbb::global_control. A worker may run algorithms
-// of oneTBB, such as parallel_for. While it waits for an algorithm, its thread does not run another worker. oneTBB may
+// of oneTBB, such as parallel_for. While a worker waits for an algorithm, its thread runs no other worker. oneTBB may
 // change the order of tasks, but batches do not depend on this order.
 // Errors and threads: the rules of executor (run/executor.hpp). Lifetime: the arena must outlive the sessions. You need
 // not initialize the arena. Fork: in a child process, oneTBB has no threads.

@@ -20,7 +20,8 @@
 // option .stream of to_device(). For a training step in another stream, call to_torch(std::move(b), {.stream =
 // at::cuda::getCurrentCUDAStream()}). The slot is reused only after that stream has completed the work that was queued
 // before the last tensor was destroyed. You may write to the tensors.
-// Errors: setup_error for an empty batch, and the errors of also_used_on(). Threads: any thread may destroy tensors.
+// Errors: setup_error for an empty batch. With the option .stream of to_torch(), also the errors of also_used_on()
+// (deliver/batch_lease.hpp). Threads: any thread may destroy tensors.
 #pragma once
 
 #include <millrace/adapt/tensors/shared_batch.hpp>
@@ -69,7 +70,8 @@ at::Tensor export_torch(const tensor_view<T, N>& view, int ordinal, std::shared_
 
 /// Returns a std::array of tensors, one for each column in the order of batch<...>. A ragged column has two tensors:
 /// the values, and the lengths, sizes or offsets. If rows are mixed (mixup, cutmix), two more tensors follow: label_b
-/// and lambda. Throws setup_error if the batch is empty, and the errors of also_used_on().
+/// and lambda. Throws setup_error if the batch is empty. If `consumer` names a stream, throws the errors of
+/// also_used_on() (deliver/batch_lease.hpp) for this stream.
 template <detail::owned_batch Batch>
 auto to_torch(Batch&& b, const consumer_options& consumer = {}) {
   const auto shared = detail::share(std::move(b), consumer);

@@ -121,8 +121,8 @@ class webp_rows final : public row_decoder {
   }
 
   void start(const plane_box& box) override {
-    // libwebp interpolates chroma only within a crop. Therefore the crop for libwebp is larger than `box`. Its top left
-    // corner has even coordinates.
+    // libwebp interpolates chroma only within a crop. Therefore the crop for libwebp is larger than `box`. The top left
+    // corner of the larger crop has even coordinates.
     constexpr std::size_t margin = 2;
     const auto before = [](std::size_t edge) { return edge < margin ? 0 : (edge - margin) / 2 * 2; };
     const std::size_t left = before(box.left), top = before(box.top);

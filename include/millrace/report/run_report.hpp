@@ -4,6 +4,7 @@
 //   r.facts.push_back({"commit", "20fbe65"});
 //   std::fputs(mr::text_report(r).c_str(), stdout);        // report/print/text_report.hpp; json_report, html_report
 //
+// `window` is the flow_statistics of a measured part of a run, and `events` is its timeline.
 // Errors: none. Threads: not synchronized. Cost: report_of() runs for a few milliseconds, because it simulates the run
 // with other numbers of workers.
 #pragma once
@@ -40,16 +41,18 @@ struct picture_statistics {
     std::uint64_t pictures = 0;
   };
 
-  std::uint64_t own_together = 0, own_alone = 0;   ///< decoded by the built-in decoder: several at once; one alone
-  std::vector<reason> by_libjpeg{};                ///< reasons, in descending order of frequency
-  std::uint64_t smaller = 0;                       ///< decoded at 1/8, 2/8 or 4/8 of the size, by any decoder
+  /// Images that the built-in decoder decoded: together with other images, or one image alone.
+  std::uint64_t own_together = 0, own_alone = 0;
+  std::vector<reason> by_libjpeg{};   ///< reasons, in descending order of frequency
+  std::uint64_t smaller = 0;          ///< decoded at 1/8, 2/8 or 4/8 of the size, by any decoder
   std::uint64_t progressive = 0;
-  std::uint64_t by_entries = 0, by_restarts = 0;   ///< crops that skipped data: by stored entry points; by restart
-                                                   ///< markers
-  std::uint64_t entries_refused = 0;               ///< images whose entry points belong to another file
-  std::uint64_t damaged = 0;                       ///< damaged images, decoded because of accept_damaged
-  std::uint64_t warnings = 0;                      ///< all warnings of libjpeg
-  std::uint64_t bytes = 0, pixels = 0;             ///< bytes of the files; pixels at the stored size
+  /// Crops for which the decoder skipped data before the crop: with stored entry points (places in the file at which
+  /// decoding can begin), or with restart markers of the JPEG.
+  std::uint64_t by_entries = 0, by_restarts = 0;
+  std::uint64_t entries_refused = 0;     ///< images whose entry points belong to another file
+  std::uint64_t damaged = 0;             ///< damaged images, decoded because of accept_damaged
+  std::uint64_t warnings = 0;            ///< all warnings of libjpeg
+  std::uint64_t bytes = 0, pixels = 0;   ///< bytes of the files; pixels at the stored size
 
   /// Adds an event count of JPEGs. Does nothing and returns false for any other event.
   bool add(const event_count& c);
@@ -123,7 +126,7 @@ struct run_report {
   flow_statistics statistics{};
   verdict conclusion{};
   std::vector<knob_gain> gains{};   ///< sorted by gain, largest first; among equal gains, those with `at_most` are last
-  std::vector<point> scaling{};     ///< sorted by number of workers; only the speed at the run's own number is measured
+  std::vector<point> scaling{};   ///< sorted by number of workers; speeds are predicted, except at the run's own number
   std::vector<checked_prediction> predictions{};
   timeline events{};
   picture_statistics pictures{};                              ///< since the start of the run, like `counts`

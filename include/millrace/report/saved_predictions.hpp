@@ -5,8 +5,9 @@
 //   mr::compare_with("runs/6/report", r);        // from write_reports(); fills r.predictions
 //   mr::write_reports(r, "runs/7/report");       // also stores the predictions of this run
 //
-// The stored settings are the numbers of workers, I/O threads and host slots, and the size of a batch. A prediction is
-// used only if the later run has exactly the settings of the prediction. Each prediction changes only one setting.
+// The stored settings are the numbers of workers, I/O threads and host slots, and the size of a batch. Each prediction
+// changes one of these settings of the earlier run. The prediction is compared only with a later run that has exactly
+// this change.
 // Format: a line with the format version, a line for the run, and a line for each prediction.
 // Errors: io_error for a file that cannot be read, data_error for a file in another format. Threads: any thread.
 #pragma once

@@ -1,5 +1,5 @@
-// Sets the maximum numbers and the open (active) numbers of workers and I/O threads of a session. Tuning changes the
-// open numbers.
+// Controls two numbers for the workers of a session, and two for its I/O threads: the maximum number, and the number of
+// open (active) threads. Tuning changes the number of open threads.
 //
 //   mr::detail::concurrency threads(options, workers, notices);
 //   threads.max_workers();  threads.max_reads();       // the session allocates for these numbers
@@ -8,7 +8,8 @@
 //   if (threads.due(batches) && threads.tune(metrics, nodes)) warm_up();   // true if a number changed
 //
 // Without a tuning_rule, all threads are always open.
-// Errors: the errors of the tuning rule. Threads: not synchronized; only the trainer uses it.
+// Errors: the errors of the tuning rule. Threads: not synchronized. Only the trainer (the thread that
+// calls next()) uses this class.
 #pragma once
 
 #include <millrace/item/owner.hpp>
@@ -30,7 +31,8 @@ class concurrency {
 
   /// Sets the open numbers of threads in all pipeline nodes. Does nothing without a tuning rule.
   void open(const std::vector<pipeline_node*>& all) const;
-  /// Limits the I/O threads to `reads_within_memory` and starts the tuner.
+  /// Limits the I/O threads that tuning may open to `reads_within_memory`, but not to fewer than the initial number.
+  /// Then starts the tuner.
   void start(std::size_t reads_within_memory);
 
   /// Returns the tuning limits as text for the session's description; empty without a tuning rule.

@@ -5,10 +5,13 @@
 //   account.add(batch, origin, counts);         // each delivered batch, in order; throws if damage exceeds a limit
 //   account.replaced();  account.masked();      // rows so far
 //
-// A lost shard counts as one event. Its rows do not count for the limits on damaged samples.
+// A shard is lost if it cannot be opened, or ends before its last sample. If the number of its samples is known, for
+// example from an index, the missing samples become damaged rows; otherwise the pass omits the missing samples. Each
+// lost shard counts once, for the limit on lost shards. Its damaged rows do not count for the limits on damaged
+// samples.
 // Errors: data_error when a limit is exceeded. The message shows the first five damaged samples or lost shards. Also
 // the errors of quarantine_list.
-// Threads: the trainer calls add(); any thread may read the counters.
+// Threads: the trainer (the thread that calls next()) calls add(); any thread may read the counters.
 #pragma once
 
 #include <millrace/base/error.hpp>
@@ -41,7 +44,7 @@ class damage_account {
 
   /// Adds the next delivered batch. Throws data_error if the damage exceeds a limit.
   void add(const ready_batch& b, const batch_origin& origin, event_counts& counts);
-  /// Adds shards that were lost.
+  /// Adds lost shards whose missing samples the pass omits. Such shards cause no damaged rows.
   void add(const std::vector<std::exception_ptr>& shards, event_counts& counts);
 
   /// Returns the number of damaged rows that were replaced with copies of other rows.
@@ -67,7 +70,7 @@ class damage_account {
 
   const damage_options options_;
   const world world_;
-  const owner<quarantine_list> quarantine_;   // null without a list
+  const owner<quarantine_list> quarantine_;   // null if no list is written
   std::uint64_t rows_ = 0, damaged_ = 0, in_a_row_ = 0, lost_shards_posted_ = 0;
   std::string first_, first_lost_;   // texts of the first errors of samples, and of lost shards
   std::set<std::string> lost_;       // names of the lost shards that caused damaged rows

@@ -38,8 +38,9 @@ struct flow_facts {
   /// Whether an index determines the order: the result of is_planned() (run/session_order.hpp). Until that function is
   /// called, `true` means only that an index is possible.
   bool has_index = false;
-  std::size_t window = 0;         ///< window of a shuffle directly after the source, in samples; else 0
-  std::uint64_t take = endless;   ///< maximum of samples per pass, set by a take() directly after the source
+  std::size_t window = 0;   ///< window of a shuffle directly after the source, in samples; else 0
+  /// Maximum number of samples per pass, set by a take() directly after the source or its shuffle; else `endless`.
+  std::uint64_t take = endless;
   bool one_row_per_sample = true, packs = false, buckets = false, takes = false, joins_samples = false;
   position::packing_limits packing{};   ///< the limits of the last packing stage
   replay_start from = replay_start::sample;

@@ -26,12 +26,13 @@ struct memory_budget {
   bool device_memory_apart = false;   ///< whether device slots are in GPU memory, which the budget does not limit
   std::size_t batch_rows = 0;
   std::size_t read_ahead_bytes = 0;
-  std::size_t chunk_bytes = 0;      ///< a read ends with the sample that reaches this number of bytes
-  std::size_t chunk_samples = 0;    ///< maximum number of samples of one read
-  std::size_t window = 0;           ///< samples of the shuffle window
-  bool withholds = false;           ///< whether the run may withhold all samples until the window is full
-  double sample_bytes = 0;          ///< mean encoded size of the samples read so far
-  std::size_t neighbor_bytes = 0;   ///< maximum bytes of all blocks (samples that are read together)
+  std::size_t chunk_bytes = 0;     ///< a read ends with the sample that reaches this number of bytes
+  std::size_t chunk_samples = 0;   ///< maximum number of samples of one read
+  std::size_t window = 0;          ///< samples of the shuffle window
+  bool withholds = false;          ///< whether the run may withhold all samples until the window is full
+  double sample_bytes = 0;         ///< mean encoded size of the samples read so far
+  /// Maximum bytes of samples that are read early, because they are stored next to a requested sample.
+  std::size_t neighbor_bytes = 0;
 
   /// Returns the default number of batches to prefetch on the host, from 2 to 16. The number is higher for small
   /// batches.
@@ -46,8 +47,8 @@ struct memory_budget {
   /// Returns the bytes that count against the budget.
   std::size_t total_bytes() const noexcept;
 
-  /// Returns the maximum number of concurrent reads. Their bytes fit in the unused part of the budget, and in half of
-  /// `read_ahead_bytes`.
+  /// Returns the maximum number of concurrent reads. The total bytes of these reads exceed neither the unused part of
+  /// the budget nor half of `read_ahead_bytes`.
   std::size_t max_reads() const noexcept;
 
   /// Returns the formula with its numbers, for the notice at the start and for errors.

@@ -5,9 +5,9 @@
 //   auto& first = builder.build<mr::record>(std::move(flow.stages));    // a sample_sink<record> for the read stage
 //   builder.nodes();                                                    // the pipeline nodes to start and stop
 //
-// Consecutive maps become fused maps (one function). A segment ends at an expanding stage, at a stage that runs
-// serially, and at batch. If one of the fused maps is blocking, separate threads run all of these maps. The workers do
-// not run them.
+// Consecutive maps become fused maps (one function). A segment ends at an expanding stage (such as expand or filter),
+// at a stage that runs serially, and at batch. If one of the fused maps has the option `.blocking`, all of these maps
+// run on separate threads instead of the workers.
 #pragma once
 
 #include <millrace/item/owner.hpp>
@@ -93,7 +93,8 @@ struct pipeline_builder_options {
   unsigned workers = 1;                          ///< 0 if everything runs inside next() on the calling thread
   worker_executor* arena = nullptr;              ///< the executor of the workers; null without workers
   std::size_t shuffle_bytes = ~std::size_t{0};   ///< maximum bytes of a shuffle buffer
-  bool keeps_older_order = false;                ///< the result of planned_run::keeps_older_order()
+  /// Whether the run continues from a resume text of an older version, and keeps the order of that version.
+  bool keeps_older_order = false;
   batch_boundaries boundaries{};
   batch_numbers numbers{};
   sample_names* names = nullptr;          ///< null if batches have no keys
@@ -125,8 +126,8 @@ class built_segments {
     return *segment;
   }
 
-  /// Returns the maximum number of rows that wait for a worker. If another segment precedes, the maximum is lower,
-  /// because the items of the other segment may be large.
+  /// Returns the maximum number of rows that wait for a worker in the last segment. If another segment precedes the
+  /// last segment, the maximum is lower, because the items that the other segment outputs may be large.
   std::size_t max_waiting_rows() const noexcept { return follows_segment_ ? 256 : 4096; }
   /// Returns the options of the last segment.
   batch_rows::options last_options(const batch_options& o, unsigned own_threads);

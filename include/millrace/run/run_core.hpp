@@ -6,8 +6,9 @@
 //   core.shut_down();
 //
 // start() runs a list of named steps. If a step throws, start() shuts the run down.
-// Errors: the errors of session. Threads: only one call of the trainer may be active at a time. The class `call` checks
-// this rule. Any thread may call stats(), statistics(), waits() and events().
+// Errors: the errors of session. Threads: the trainer is the user's thread that requests batches. Several threads may
+// request batches, but only one call may be active at a time. The class `call` checks this rule. Any thread may call
+// stats(), statistics(), waits() and events().
 // Lifetime: the parts passed to start() must exist until shut_down() returns.
 #pragma once
 
@@ -71,7 +72,8 @@ class run_core {
   std::size_t read_ahead_bytes() const noexcept { return read_ahead_bytes_; }
   /// Returns the number of rows in a full batch.
   std::size_t batch_rows() const noexcept { return settings_.batch_rows; }
-  /// Returns the object that decides about lost shards; null if the first lost shard ends the run.
+  /// Returns the object that decides whether the run continues after a lost shard (a shard that was read only in part).
+  /// Returns null if the first lost shard ends the run.
   lost_shards* lost() noexcept { return options_.on_damage.policy == damage::fail ? nullptr : &lost_; }
 
   /// Returns the steps of the run's start.
@@ -102,7 +104,7 @@ class run_core {
   /// an empty batch at the end of an epoch.
   batch_lease next(bool stop_at_epoch);
   /// Waits at most `time_ns` nanoseconds for the next event of a loop over `epoch`: a batch, the end or an error.
-  /// Returns whether this event has occurred. In the statistics, the training step ends when this call begins.
+  /// Returns whether this event has occurred. In the statistics, the training step ends when this call begins to wait.
   bool wait_at_most(std::uint64_t time_ns, std::uint64_t epoch);
   /// Returns next(false). Later loops cannot request an epoch before the epoch of this batch.
   batch_lease next_of_any_epoch() {

@@ -100,9 +100,10 @@ class session {
   batch next() { return engine().next(); }
 
   /// Waits at most `time` for the next batch of a loop over `epoch` (`endless`: over all epochs). Returns true if the
-  /// loop will get its next batch without a wait. A new loop over a later epoch can still wait, because it first skips
-  /// the rest of earlier epochs. In the statistics, the training step ends when wait_for() begins. Without workers,
-  /// returns true immediately, because the loop itself prepares the batch.
+  /// loop can continue without a wait, because its next batch, its end or an error is ready. Exception: a new loop over
+  /// a later epoch can wait even then, because it first skips the rest of earlier epochs. In the statistics, the
+  /// training step ends when wait_for() begins to wait. Without workers, returns true immediately, because the loop
+  /// itself prepares the batch.
   bool wait_for(std::chrono::nanoseconds time, std::uint64_t epoch = endless) {
     return running().wait_at_most(time.count() > 0 ? static_cast<std::uint64_t>(time.count()) : 0, epoch);
   }
@@ -176,7 +177,8 @@ class session {
   flow_statistics statistics() const { return running().core().statistics(); }
   /// Returns the metrics of statistics() without the first batches, which arrived before the buffers were full.
   flow_statistics statistics_after_warm_up() const { return running().core().statistics_after_warm_up(); }
-  /// Returns the current wait of the trainer and each stage, one line each. session_options::stalls reports this text.
+  /// Returns the current waits of the thread that requests batches and of each stage, one line each. Reports of stalls
+  /// (session_options::stalls) contain this text.
   std::string waits() const { return running().core().waits(); }
   /// Returns the recorded timeline: the last 2048 batches, and the last events of each thread.
   timeline events() const { return running().core().events(); }

@@ -4,8 +4,8 @@
 //   mr::detail::throw_finished({.epochs = 3}, 3);      // for a loop over epoch 3; `endless` for a loop over all epochs
 //   mr::detail::throw_after_error(first_error);        // repeats the message of the first error
 //
-// Errors: setup_error, but data_error if no sample is valid. Threads: the functions are pure. Only the trainer uses
-// run_end.
+// Errors: setup_error. Exceptions: throw_no_good_sample() throws data_error, and run_end first throws the error that
+// ended the run. Threads: the functions are pure. Only the trainer (the thread that calls next()) uses run_end.
 #pragma once
 
 #include <millrace/base/error.hpp>

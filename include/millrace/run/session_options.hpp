@@ -88,7 +88,9 @@ struct session_options {
   /// Receives all notices of the session: its start, losses, stalls, tuning (base/notice.hpp). By default, each notice
   /// is printed to stderr as a line. mr::quiet prints only notices that require attention.
   notice_function notice{};
-  bool leases_released_by_other_threads = false;   ///< if all slots are leased, next() waits instead of throwing
+  /// Set this if other threads release batches. If batches in use occupy all slots, next() then waits until a thread
+  /// releases a batch. By default, next() throws setup_error in this case.
+  bool leases_released_by_other_threads = false;
   /// Rank and world size. If a run has several ranks and no index, epoch_batches must be set. By default, the world is
   /// this one process, and the session throws setup_error if a launcher started several processes. In this case, set
   /// world_from_launcher(). If this process must read all samples, set single_process instead.
@@ -108,9 +110,9 @@ struct session_options {
   /// the number of shards.
   std::optional<std::size_t> lanes{};
   damage_options on_damage{};   ///< policy for damaged samples; by default the first damaged sample ends the run
-  /// A row_storage (adapt/feeders/row_storage.hpp). Through a row_storage, other machines compute rows if the workers
-  /// are too slow. The rows, their order and the resume point are the same as without it. A row_storage requires a
-  /// source with an index. If `rows` is null, the workers compute all rows.
+  /// If set, other machines compute rows if the workers are too slow. Set the result of mr::feeders()
+  /// (adapt/feeders.hpp), or your own row_storage (adapt/feeders/row_storage.hpp). Rows, order and resume points do not
+  /// depend on this option. The source must have an index. If `rows` is null, the workers compute all rows.
   std::shared_ptr<row_provider> rows{};
   stall_options stalls{};                        ///< the condition for a report of a stalled run
   std::shared_ptr<const tuning_rule> tuning{};   ///< mr::tuning() of tune/tuning.hpp starts with `threads` and

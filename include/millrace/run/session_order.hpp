@@ -47,7 +47,7 @@ template <class Source>
 concept begins_at_pass_0 = requires { requires Source::begins_at_pass_0; };
 
 /// Returns the maximum number of lanes (interleaved parts of the order): 1 for a source that allows only one reader at
-/// a time, else `limit`. 0 means one lane for each rank.
+/// a time, else `limit`. A result of 0 means one lane for each rank.
 template <class Source>
 constexpr std::size_t max_lanes(std::size_t limit) {
   if constexpr (requires { requires Source::one_reader_at_a_time; }) return 1;
@@ -73,7 +73,7 @@ constexpr replay_start replay_start_of_flow() {
   else return replay_start_of<typename Flow::source_type::item>(static_cast<const stages*>(nullptr));
 }
 
-/// Returns the window of a shuffle directly after the source, in samples; 0 without a shuffle.
+/// Returns the window of a shuffle directly after the source, in samples; 0 without such a shuffle.
 template <class First, class... Rest>
 std::size_t leading_window(const stage_list<First, Rest...>& stages) {
   if constexpr (std::is_same_v<First, shuffle_stage>) return std::max<std::size_t>(1, stages.first.options.window);

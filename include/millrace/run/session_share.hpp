@@ -37,8 +37,9 @@ inline std::string world_text(const world& mine) {
     text += ", one of " + std::to_string(sharers) + " on this machine";
   return text + "; ";
 }
-/// Returns the number of cores if there are more workers than cores; otherwise 0. Also returns 0 if tuning determines
-/// the number of active workers. Queries the machine only if necessary, at a cost of up to 0.1 ms.
+/// If session_options::threads is greater than cores_for_workers(), returns cores_for_workers(), the number of cores
+/// that the workers share; otherwise 0. Also returns 0 if tuning determines the number of active workers. Queries the
+/// machine only if necessary, at a cost of up to 0.1 ms.
 inline std::size_t shared_cores(const session_options& o, const std::vector<unsigned>& cores) {
   if (o.threads.value_or(0) < 2 || o.tuning) return 0;
   const unsigned count = cores_for_workers(o, cores);

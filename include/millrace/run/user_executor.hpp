@@ -5,8 +5,9 @@
 //   workers.release_threads();    // call it after stop() and before join() of the segments
 //
 // This class submits tasks to the user's executor; each task runs one worker. The workers of all stages wait in one
-// queue. When a task begins, it runs the worker that has waited longest. When a task ends, it submits another task if a
-// waiting worker has no task yet. Workers do not sleep on the user's threads, because these threads have other work.
+// queue. When a task begins, it runs the worker that has waited longest. When a task ends, it submits another task if
+// more workers wait than tasks are queued. Workers do not sleep on the user's threads, because these threads have other
+// work.
 // Errors: an exception of the user's submit() is stored for error(), and failed() is called once.
 // Threads: any thread may submit; submit() does not wait. Lifetime: a task shares ownership of the queue only, and may
 // outlive the session. A task must not own the executor. Otherwise the last task would destroy the executor on one of
@@ -36,8 +37,9 @@ class user_executor final : public worker_executor {
   struct options {
     std::shared_ptr<millrace::executor> to{};
     std::size_t max_tasks = 1;   ///< maximum of queued and running tasks
-    std::vector<unsigned>
-        process_cores{};   ///< cores for threads that the user's submit() starts; if empty, the caller's cores
+    /// Threads that the user's submit() starts may run on these cores. If empty, such threads inherit the cores of the
+    /// thread that calls submit(); set this if the session's threads are bound to a part of the cores.
+    std::vector<unsigned> process_cores{};
     std::function<void()> failed{};   ///< called when error() is set
   };
   explicit user_executor(options o);

@@ -9,8 +9,8 @@
 // read_now() and the destructor wait for the device.
 // Errors: io_error from the device, setup_error for a call that is not allowed. Threads: not synchronized.
 // Lifetime: one object serves one mr::metrics. The stream of an add must exist until one of these events:
-// metrics::finish() or read_now() returns, a later add uses another stream, or the sums are destroyed. If a graph
-// captures the add, finish() and read_now() are not sufficient, because the graph may run again.
+// metrics::finish() or read_now() returns, a later add uses another stream, or the sums are destroyed. If a CUDA graph
+// captured the add, the stream must exist even after finish() and read_now(), because the graph may run again.
 #pragma once
 
 #include <millrace/base/error.hpp>
@@ -25,14 +25,15 @@
 
 namespace millrace { inline namespace MILLRACE_ABI {
 
-// The sums of one metric since the last row of the log, on the host or in device memory.
+// The sums of one metric since the last row of the log, on the host or in device memory. A row of the log contains the
+// values of one step; it is not a row of a batch.
 //
 //   mr::metric_totals t;
 //   t.add(loss, batch_size);            // NaN and infinite values are counted and excluded from the sum
 //   t.merge(others);
 //   double mean = t.sum / t.weight;
 //
-// Sums are f64, counts are u64. Threads: not synchronized. CUDA kernels call the same functions.
+// Sums are f64, counts are u64. Threads: not synchronized. Both host code and CUDA kernels call these functions.
 
 /// Weighted sum, counts and errors of one metric.
 struct metric_totals {
@@ -151,7 +152,8 @@ class device_sums {
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-// Returns the rank of the correct class in a row of logits, the basis of top-1 and top-k accuracy.
+// Returns the rank of the correct class in a row of logits: the number of classes with a higher logit. Top-1 and top-k
+// accuracy are computed from this rank.
 //
 //   auto rank = mr::detail::target_rank(logits_of_one_sample, label);
 //   bool top_1_is_right = rank == 0, top_5_is_right = rank < 5;

@@ -1,5 +1,5 @@
-// Computes means, accuracies and counts of a training loop. Every few steps, passes a row with these values to the log,
-// without waiting.
+// Computes means, accuracies and counts of a training loop. Every few steps, passes these values to the log as one row
+// (an entry of the log, not a row of a batch), without waiting.
 //
 //   mr::metrics m({.every = 50});
 //   auto loss = m.mean("loss");
@@ -21,7 +21,8 @@
 // the host may be added to the same metric. maybe_log() does not wait for the GPU; a later call writes the row, with
 // its original step. If too many rows are pending, the sums of the interval become part of the next row. Only finish(),
 // read_now() and the destructor wait. Without `.device`, add() throws setup_error for views of GPU memory.
-// An add on a GPU launches one or two kernels. A group of up to 8 adds also launches one or two, with the same results:
+// Each add on a GPU launches one or two kernels. A group of up to 8 adds launches only one or two kernels in total, and
+// has the same results as separate adds:
 //
 //   m.add_together([&] { loss.add(losses, {.stream = s});  top.add(logits, labels, {.stream = s}); });
 //
@@ -202,8 +203,8 @@ class metrics {
   explicit metrics(metrics_options options = {});
   metrics(metrics&&) = default;
 
-  /// Returns the handle of a weighted mean. Throws setup_error for a reserved name, and for the name of a metric of
-  /// another kind.
+  /// Returns the handle of a weighted mean. Throws setup_error for a name that each row already contains, such as
+  /// "step" or "time", and for the name of a metric of another kind.
   mean_metric mean(std::string_view name) { return mean_metric(named(name, kind::mean)); }
   /// Returns the handle of an accuracy. Throws setup_error for the same names as mean() does, and for a top_k of 0.
   accuracy_metric accuracy(std::string_view name, accuracy_options options = {});

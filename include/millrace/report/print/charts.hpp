@@ -112,8 +112,8 @@ std::string queue_chart(const run_report& r);
 std::string scaling_chart(const run_report& r);
 
 /// Returns the numbers of up to three batches whose spans are complete. The timeline contains spans for the last
-/// batches only, and some spans of a batch may be missing. A batch counts as complete if its spans have the maximum
-/// number of different names.
+/// batches only, and some spans of a batch may be missing. A batch counts as complete if no other batch has spans with
+/// more different names.
 std::vector<std::uint64_t> batches_to_show(const timeline& t);
 
 std::string gantt_chart(const run_report& r);

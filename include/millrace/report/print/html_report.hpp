@@ -59,7 +59,8 @@ code { font: .875rem/1.4 ui-monospace, monospace; }
   th, td { padding: .25rem; } td.words { min-width: 6rem; } tr.more p { left: .25rem; } }
 )";
 
-/// Returns the CSS rules that set the color of lines, areas and legend symbols. Each rule applies to one color name.
+/// Returns the CSS rules that set the colors of lines, areas and legend symbols. For example, a line of the classes
+/// `line` and `read` has the color --read of `page_style`.
 std::string color_rules();
 
 std::string key(const char* style, const char* what);

@@ -8,8 +8,9 @@
 // sample into a row of a batch in one of `host_slots` slots. Each complete batch is copied to one of `device_slots`
 // slots on the device. If `device_slots` is 0, no batch is copied, and the training step uses the host slots.
 // Times are in nanoseconds. `read_ns` and `unpack_ns` are times per read. `work_ns` is the time per sample. `copy_ns`
-// and `step_ns` are times per batch. The model omits I/O threads whose work is not used (`useful_share`). It also omits
-// serial stages on separate threads. The model assumes that each thread has a core.
+// and `step_ns` are times per batch. If only a share of the I/O threads' work is used (`useful_share`), the model has
+// fewer I/O threads than the run. The model omits serial stages on separate threads, and assumes that each thread has a
+// core.
 // Errors: none. Threads: not synchronized.
 #pragma once
 

@@ -31,8 +31,9 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 // ticket (row) whose sample is available and whose batch has a slot (memory). Copies and steps process batches in
 // order.
 // With k outstanding reads, each read is slower by the factor 1 + contention x (k - 1).
-// A service time depends only on the seed and on the number of the operation, never on the settings. Therefore two
-// simulations that differ in one setting have the same service times.
+// The service time of an operation, such as the 7th read, is drawn with the seed, the kind of the operation and its
+// ordinal number. The settings do not affect the draw. Therefore two simulations with different numbers of workers have
+// the same service times.
 // Errors: setup_error for a model that can never deliver a batch. Threads: the function is pure; any thread may call
 // it.
 
@@ -138,8 +139,8 @@ struct prediction {
 
 namespace detail {
 
-/// Throws setup_error if `batch` is 0, or if a factor is not a finite number greater than 0. The simulation checks the
-/// other settings. Exception: step_time may be 0.
+/// Throws setup_error if `batch` is 0, or if a factor is not a finite number greater than 0. Exception: the factor
+/// step_time may be 0. The simulation checks the other settings.
 void check_change(const what_if_change& c);
 
 /// Returns the model with the change applied.
@@ -151,9 +152,10 @@ pipeline_model changed(pipeline_model m, const what_if_change& c);
 /// that is 0, negative or not finite. Only the factor step_time may be 0.
 prediction what_if(const flow_statistics& recorded, const what_if_change& c);
 
-/// Returns the changes of gains_of() with simulated gains. A change with a remark keeps the gain of gains_of(), unless
-/// it changes the batch size. gains_of() predicts gains from the limits of the stages. A simulation includes the
-/// effects of ring sizes and of variance.
+/// Returns the changes of gains_of() with simulated gains. gains_of() predicts gains from the limits of the stages; a
+/// simulation also includes the effects of the number of slots and of varying service times. A change with a remark,
+/// such as "the quota allows no more processor time", is not simulated and keeps the gain of gains_of(). Exception:
+/// changes of the batch size are always simulated.
 std::vector<knob_gain> simulated_gains(const flow_statistics& recorded);
 
 }}   // namespace millrace

@@ -1,13 +1,15 @@
-// Predicts the gain of each change of a setting, and the limit after the change, from the limits of the stages.
+// Predicts how the speed of a run changes with each setting. Each prediction contains the gain, and the name of the
+// stage that limits the run after the change. The predictions are computed from the limits of the stages (limits.hpp).
 //
 //   for (const mr::knob_gain& k : mr::gains_of(statistics))
 //     std::printf("%s: %+.0f %%, then %s\n", k.change.c_str(), 100 * k.gain, k.next.c_str());
 //
-// A change scales the limits that it affects (limits.hpp). The gain is (lowest limit after the change) / (lowest limit
-// now) - 1. The gain of deeper prefetch is (lowest limit now) / (measured speed) - 1. If `at_most` is true, the gain is
-// an upper bound.
-// If stages alternate in waiting for each other, the limits are inaccurate. In that case, use simulated_gains() of
-// report/simulate/what_if.hpp, which predicts the same changes by simulation.
+// A change scales the limits that it affects. The gain is (lowest limit after the change) / (lowest limit now) - 1.
+// Deeper prefetch affects no limit, but can raise the measured speed to the lowest limit. Therefore its gain is at most
+// (lowest limit now) / (measured speed) - 1. If `at_most` is true, the gain is an upper bound.
+// If stages alternate in waiting for each other, the run is slower than its lowest limit, and these gains are
+// inaccurate. In that case, use simulated_gains() of report/simulate/what_if.hpp, which predicts the gains of the same
+// changes by simulation.
 // Errors: none; a run without measurements has no gains. Threads: the function is pure; any thread may call it.
 #pragma once
 

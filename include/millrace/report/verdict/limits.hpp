@@ -9,9 +9,11 @@
 // - step: n / (time between calls of next()). If device_gap_ns is set: n / (busy time of the device).
 // - copy and work: n x threads / (busy time of the threads)
 // - unpack: n x threads / (time of reading and unpacking). This is the speed of the I/O threads.
-// - read: n / (time with at least one outstanding read), scaled to one outstanding read per thread (read_levels.hpp)
-// - in turn: n / (time of reading the next shard in the order), if most work of the other threads is not used. Only one
-//   thread reads this shard.
+// - read: n / (time with at least one outstanding read). This speed is then scaled from the measured number of
+//   outstanding reads to one outstanding read per thread (read_levels.hpp).
+// - in turn: one thread reads the shard that is next in the order, while the other threads read later shards. If less
+//   than half of the other threads' work is used, the limit is the speed of the one thread plus the used share of the
+//   speed of the others.
 //
 // Errors: none; a stage that was never busy has no limit and is omitted. Threads: not synchronized.
 // Source of the law: see flow_statistics.hpp.

@@ -8,14 +8,14 @@
 //
 // A stage starves while it waits for input, and blocks while it waits for space. The verdict compares two methods:
 // - Limits (limits.hpp): the limit of a stage is its maximum speed. The stage with the lowest limit limits the run.
-// - Walk: visits the stages from the trainer to the source. The first stage that starves for less than 5 % of its time
-//   limits the run.
+// - Walk: visits the stages from the training step back to the source. The first stage that starves for less than 5 %
+//   of its time limits the run. If there is none, reading limits the run.
 //
 // If the methods select different stages, `agree` is false. Then the limits decide, with one exception. The walk
 // decides if the speed is below 85 % of the lowest limit, and the walk's stage starves or blocks for less than 5 % of
 // its time.
 //
-// The other results:
+// In addition to the limiting stage, a verdict states one of these conditions if it applies:
 // - Balanced: the two lowest limits differ by less than 10 %. Raising only one of these limits gains less than 10 %.
 // - CPU-starved: while the workers had work, they had a core for less than 95 % of the time. For the
 //   remaining time, a worker waited for a core, or a quota throttled the process. The cause is a quota, neighbors
@@ -25,7 +25,7 @@
 //   unknown: reads are the limit, and concurrent reads slow each other down by a quarter or more (read_levels.hpp).
 // - Latency: reads are the limit, and the measurements show that the rule for bandwidth does not apply.
 //
-// Errors: the result is bound_by::unknown for fewer than 5 batches, and without a trainer.
+// Errors: the result is bound_by::unknown if fewer than 5 batches, or no training step, were measured.
 // Threads: the function is pure; any thread may call it.
 // Source of the walk's threshold: TensorFlow's profiler classifies a run as not input-bound if it waits for input for
 // less than 5 % of the step time.
@@ -95,7 +95,8 @@ namespace detail {
 /// Returns the name of the costliest phase of a fused stage, or the name of a stage without phases.
 std::string costliest_phase(const stage_statistics& s);
 
-/// Walks from the trainer upstream and returns the index of the stage that limits the run.
+/// Visits the stages from the training step back to the source. Returns the index of the stage that limits the run by
+/// the rule of the walk.
 std::size_t limit_upstream_of(const flow_statistics& f);
 
 /// If all stages wait for the thread that reads the next shard in the order, fills the verdict and returns true.
@@ -118,7 +119,7 @@ void judge_stage(const flow_statistics& f, const stage_limit& limit, verdict& v)
 
 }   // namespace detail
 
-/// Returns the limit of the run; bound_by::unknown with fewer than 5 batches or without a trainer.
+/// Returns the limit of the run; bound_by::unknown if fewer than 5 batches, or no training step, were measured.
 verdict judge(const flow_statistics& f);
 
 }}   // namespace millrace
