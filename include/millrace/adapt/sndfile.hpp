@@ -3,9 +3,10 @@
 //   #include <millrace/adapt/sndfile.hpp>                                // link with -lsndfile
 //   mr::audio a = mr::sndfile(r["flac;ogg;wav"]).mono().random_crop(1.0, rng);
 //
-// Opt-in: needs libsndfile (libsndfile1-dev). MP3 needs libsndfile 1.1 or newer. Samples are f32, as in the Python
-// package soundfile: integers are divided by 2^(bits - 1). Decoding begins near the first frame of the crop. In a file
-// that is not seekable, a crop that begins after frame 0 is a data_error. mr::wav() reads plain WAV files faster.
+// Opt-in: needs libsndfile (libsndfile1-dev). MP3 needs libsndfile 1.1 or newer. Audio samples are f32, as in the
+// Python package soundfile: integers are divided by 2^(bits - 1). Decoding begins near the first frame of the crop. In
+// a file that is not seekable, a crop that begins after frame 0 is a data_error. mr::wav() reads plain WAV files
+// faster.
 // Errors: data_error for a file that libsndfile cannot read, that ends early, or that exceeds a limit. The error
 // contains shard, key and stage "sndfile". Threads, lifetime: see audio/audio.hpp. Cost: the header is read when the
 // plan is created, and again when the plan is rendered. For MP3, libsndfile reads the complete file each time to

@@ -3,8 +3,8 @@
 //   #include <millrace/adapt/soxr.hpp>                                  // link with -lsoxr
 //   mr::audio a = mr::wav(r["wav"]).mono().resample(16'000, mr::soxr()).random_crop(1.0, rng);
 //
-// Opt-in: needs libsoxr (libsoxr-dev). With the same quality, soxr.resample() in Python returns the same samples. The
-// result has ceil(frames * new rate / old rate) frames.
+// Opt-in: needs libsoxr (libsoxr-dev). With the same quality, soxr.resample() in Python returns the same audio samples.
+// The result has ceil(frames * new rate / old rate) frames.
 // Errors: io_error if libsoxr cannot allocate memory. Threads: any thread. Each call has its own resampler. Cost with
 // `high`: about 1 ms for each second of audio at 44.1 kHz. In addition, each call computes a filter.
 #pragma once

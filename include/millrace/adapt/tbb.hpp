@@ -5,8 +5,8 @@
 //   mr::session run{std::move(flow), {.threads = 6, .executor = mr::tbb_executor(arena)}};
 //
 // Opt-in: includes oneTBB's headers. Sessions always need oneTBB. Without an executor, each session has its own arenas.
-// Workers: concurrency() is arena.max_concurrency(), the maximum number of threads in the arena. Places that the arena
-// reserves for your own threads (by default one) run no workers. For example, task_arena(8) runs 7 workers
+// Workers: the arena has places for arena.max_concurrency() threads, and concurrency() returns this number. Places that
+// are reserved for your own threads (by default one) run no workers. For example, task_arena(8) runs 7 workers
 // concurrently, and task_arena(8, 0) runs 8. Exception: an arena with one place runs one worker, even if this place is
 // reserved.
 // Threads of the process: oneTBB starts at most one thread fewer than the affinity mask has cores. If an arena needs

@@ -2,7 +2,8 @@
 //
 //   #include <millrace/compiled/pictures.hpp>      // c++ -std=c++20 -O3 -DMILLRACE_COMPILED -c
 //
-// The compiled library has three parts. A build compiles them in parallel. pictures.cpp includes this part.
+// The compiled library has three parts, which a build compiles in parallel: files.cpp, pictures.cpp and runs.cpp.
+// pictures.cpp includes this header.
 #pragma once
 
 #include <millrace/base/version.hpp>

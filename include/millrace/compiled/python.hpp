@@ -2,8 +2,8 @@
 //
 //   #include <millrace/compiled/python.hpp>      // c++ -std=c++20 -O3 -DMILLRACE_COMPILED -c
 //
-// python.cpp, a part of the compiled library, includes this header. If Python.h is missing, the library is built
-// without this part.
+// python.cpp, an optional part of the compiled library, includes this header. If Python.h is missing, the library is
+// built without this part.
 #pragma once
 
 #include <millrace/base/version.hpp>

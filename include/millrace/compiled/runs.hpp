@@ -3,7 +3,8 @@
 //
 //   #include <millrace/compiled/runs.hpp>      // c++ -std=c++20 -O3 -DMILLRACE_COMPILED -c
 //
-// The compiled library has three parts. A build compiles them in parallel. runs.cpp includes this part.
+// The compiled library has three parts, which a build compiles in parallel: files.cpp, pictures.cpp and runs.cpp.
+// runs.cpp includes this header.
 #pragma once
 
 #include <millrace/base/version.hpp>

@@ -3,8 +3,8 @@
 //
 //   #include <millrace/compiled/stores.hpp>      // c++ -std=c++20 -O3 -DMILLRACE_COMPILED -c
 //
-// The library millrace-compiled-remote has two parts. stores.cpp includes this part, which needs libcrypto, but not
-// libcurl.
+// stores.cpp includes this header. remote.cpp and stores.cpp are the sources of the library millrace-compiled-remote.
+// stores.cpp needs libcrypto, but not libcurl.
 #pragma once
 
 #include <millrace/base/version.hpp>

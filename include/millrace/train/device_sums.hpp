@@ -25,8 +25,8 @@
 
 namespace millrace { inline namespace MILLRACE_ABI {
 
-// The sums of one metric since the last row of the log, on the host or in device memory. A row of the log contains the
-// values of one step; it is not a row of a batch.
+// The sums of one metric since the last row of the log, on the host or in device memory. A row of the log is one entry
+// of the log, not a row of a batch.
 //
 //   mr::metric_totals t;
 //   t.add(loss, batch_size);            // NaN and infinite values are counted and excluded from the sum

@@ -22,8 +22,9 @@ namespace millrace { inline namespace MILLRACE_ABI {
 //
 //   write(mr::chrome_trace(events));      // {"displayTimeUnit":"ms","traceEvents":[...]}
 //
-// The viewer shows each track and each counter on its own line. Tracks are in the timeline's order. Arrows show the
-// path of each batch, from its last span in each stage to its last span in the next stage.
+// The viewer shows each track (the spans of a thread or of a stream) and each counter on its own line. Tracks are in
+// the timeline's order. Arrows show the path of each batch, from its last span in each stage to its last span in the
+// next stage.
 // Errors: none; spans that end before they start are omitted. Threads: the function is pure; any thread may call it.
 // Format: Trace Event Format (Google, 2016) with the phases X (complete), M (metadata), C (counter), and s, t, f
 // (flow). Times are in microseconds.
