@@ -15,8 +15,9 @@
 // the class as text: r["cls"].as<std::int32_t>(). The folder names are sorted, and the classes are numbered from 0 in
 // this order. folder_classes() returns the sorted names. To use other names or another order, for example those of the
 // training set, set `classes`.
-// Order: exact, as for shards() with an index, but without index files. A shuffle with any window permutes all files. A
-// run can resume after any batch. A resume point is valid only if the keys and sizes of all files are unchanged.
+// Order: exact, as for shards() with an index, but without index files. Each file counts as a shard with one sample,
+// and a shuffle always permutes the shards. Therefore even a shuffle with a window of 1 permutes all files. A run can
+// resume after any batch. A resume point is valid only if the keys and sizes of all files are unchanged.
 // Every sample must become exactly one row. Therefore these stages are errors: expand, filter, take, bucket, pack, and
 // a shuffle that does not directly follow files().
 // Errors: setup_error if no file matches, or if more than unreadable_at_most files cannot be read; io_error for an
@@ -65,7 +66,7 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 /// Options of file_data.
 struct file_data_options {
-  std::size_t root_bytes = 0;   ///< number of bytes of each name before its key
+  std::size_t root_bytes = 0;   ///< length of the part of each name that precedes the key, in bytes
   /// Names of the classes. The index of a name is the number of the class. The class of a file is the first folder of
   /// its key. If the list is empty, files have no class.
   std::vector<std::string> classes{};
@@ -86,7 +87,7 @@ class file_data {
   const std::vector<std::uint64_t>& counts() const noexcept { return counts_; }
   /// Returns the identity of a sample.
   std::uint64_t id_of(const located_sample& s) const noexcept { return s.id(); }
-  /// Returns 0, because a file_data always uses all its samples.
+  /// Returns the digest of the choice of samples: 0, because all files are used.
   std::uint64_t choice() const noexcept { return 0; }
   std::string choice_text() const { return {}; }
   /// Returns the file and the key of a sample.
@@ -100,7 +101,7 @@ class file_data {
   std::uint64_t fingerprint() const noexcept { return fingerprint_; }
   /// Returns a line to print at the start, or "" if all files can be read.
   const std::string& notice() const noexcept { return notice_; }
-  /// Does nothing.
+  /// Does nothing, because a file_data has no events to report.
   void report_reads(event_counts&) const noexcept {}
   /// Returns the meter of the reads.
   read_meter& reads() const noexcept { return reads_; }
@@ -150,7 +151,8 @@ struct files_options {
   /// Returns whether to use the file with this key. By default, all files are used.
   std::function<bool(std::string_view key)> where{};
   std::uint64_t max_file_bytes = std::uint64_t{1} << 30;   ///< maximum size; a larger file is an error, and is not read
-  /// Maximum number of missing or unreadable files at the start. Use it together with on_damage.
+  /// Maximum number of missing or unreadable files at the start. Each of them is a damaged sample in the run. Therefore
+  /// set on_damage, too: otherwise the first such file ends the run.
   std::size_t unreadable_at_most = 0;
   millrace::storage storage{};   ///< storage that contains the files
 };
@@ -160,7 +162,7 @@ namespace detail {
 /// The files that the user's pattern or list selects. The files are not checked yet.
 struct named_files {
   std::vector<std::string> paths;
-  std::size_t root_bytes = 0;   ///< number of bytes of each path before its key
+  std::size_t root_bytes = 0;   ///< length of the part of each path that precedes the key, in bytes
 };
 
 /// Returns the files of a pattern, and the length of its fixed part.

@@ -72,7 +72,8 @@ class range_data {
   std::uint64_t id_of(const located_sample& s) const noexcept { return s.id(); }
   std::uint64_t choice() const noexcept { return 0; }
   const std::string& choice_text() const noexcept { return no_choice_; }
-  /// Returns a nominal size, chosen so that a run reads blocks of 256 elements.
+  /// Returns a nominal size of 16 KiB for each element. A block of samples has a target size of 4 MiB. Therefore a run
+  /// reads blocks of 256 elements.
   std::uint64_t size_bytes() const noexcept { return counts_[0] * (std::uint64_t{16} << 10); }
   std::uint64_t fingerprint() const noexcept { return combine_keys(1, counts_[0]); }
   error_location location_of(const located_sample& s) const { return {.stage = "source", .key = name_of(s)}; }

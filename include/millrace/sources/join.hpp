@@ -103,7 +103,8 @@ class joined_data : public shard_sets {
   /// Throws setup_error if `then`, the fingerprint in a resume point, belongs to another join.
   void check_same(std::uint64_t then) const;
 
-  /// Works like shard_data::expect(), for all sets together.
+  /// Decides, for each set, whether to read small samples in blocks. Call it before the first read(). Returns the
+  /// maximum bytes of cached blocks and entry points of all sets.
   std::size_t expect(const expected_order& order);
   /// Announces shards to the storages: these shards of the first set, and all shards of other sets that contain
   /// partners of samples in these shards.

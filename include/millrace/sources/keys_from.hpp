@@ -4,11 +4,12 @@
 //   auto part = mr::shards("train-{000..146}.tar", {.only = mr::keys_from("subset.txt.gz")});
 //
 // A text file contains one key in each line. Empty lines are skipped.
-// A file that ends in .jsonl or .ndjson contains an object in each line, as in quarantine lists. The object has the
-// string "key". If it also has the string "shard", the key matches only in the shard with this file name. If a key or a
-// shard name is not UTF-8, "key_hex" or "shard_hex" contains its bytes in hexadecimal. A line with a shard and a null
-// key is a note about the shard, and is skipped. If the writer of a quarantine list was killed, the last line of the
-// list may be truncated. A truncated last line is skipped, too.
+// A file that ends in .jsonl or .ndjson contains a JSON object in each line. A quarantine list is such a file: a
+// session with .on_damage.quarantine writes its damaged samples to it. The object has the string "key". If the object
+// also has the string "shard", the key matches only in the shard with this file name. If a key or a shard name is not
+// UTF-8, "key_hex" or "shard_hex" contains its bytes in hexadecimal. A line with a shard and a null key is a note about
+// the shard, and is skipped. If the writer of a quarantine list was killed, the last line of the list may be truncated.
+// A truncated last line is skipped, too.
 // Files may be compressed, as for lines(). Patterns are the same as for list_shards(). In a folder, keys_from() reads
 // the same files as lines().
 // Errors: setup_error for missing files. If allow_missing is set, a pattern without matches is not an error. data_error
@@ -27,7 +28,9 @@ namespace millrace { inline namespace MILLRACE_ABI {
 
 /// Options of keys_from().
 struct keys_from_options {
-  bool allow_missing = false;    ///< ignores patterns without matches, because a first run has no quarantine list
+  /// If true, a pattern without matches selects no keys, and is not an error. For example, the first run of a training
+  /// job has no quarantine list yet.
+  bool allow_missing = false;
   millrace::storage storage{};   ///< storage that contains the files
 };
 

@@ -6,11 +6,11 @@
 //   auto odd = mr::lines(std::vector<std::string>{"odd{name}.txt"});      // the paths of a list are used literally
 //
 // Delivers lines (item/line.hpp). Reads plain files, and files compressed with gzip, zstd, bzip2, xz or lz4. The
-// content of a file, not its name, determines the compression. Each file is a shard: a shuffle permutes the files, and
-// a lane (an interleaved substream of the order) consists of complete files. A resumed run reads files again to find
-// its position. In a folder, lines() reads the files that end in .txt, .jsonl, .ndjson, .json, .csv or .tsv, compressed
-// or not. Errors: the errors of line_reader, and setup_error for missing files. Threads: each file is read by one I/O
-// thread. Several files are read at the same time.
+// content of a file, not its name, determines the compression. Each file is a shard. Therefore a shuffle also permutes
+// the files, and a lane (an interleaved substream of the order) consists of complete files. A resumed run reads files
+// again to find its position. In a folder, lines() reads the files that end in .txt, .jsonl, .ndjson, .json, .csv or
+// .tsv, compressed or not. Errors: the errors of line_reader, and setup_error for missing files. Threads: each file is
+// read by one I/O thread. Several files are read at the same time.
 #pragma once
 
 #include <millrace/base/limits.hpp>
@@ -40,13 +40,14 @@ namespace millrace { inline namespace MILLRACE_ABI {
 // file is skipped. The content of the file determines the compression: gzip, bzip2, xz, zstd, lz4. A file that is
 // empty, or that contains only a byte order mark, has no lines.
 // Errors: data_error for a line that is too long or not UTF-8. The error contains file, line and offset. If the line is
-// not UTF-8, the error also contains the column (in characters, from 1). This error concerns only one line: the next
-// call returns the next line. The following errors end the file, and every later call throws the same error:
+// not UTF-8, the error also contains the column (in characters, from 1). In both cases, the error concerns only one
+// line: the next call returns the next line. The following errors end the file, and every later call throws the same
+// error:
 // - late_data_error for a damaged or truncated compressed stream; earlier lines of the file may be wrong
 // - data_error if the decompressed size exceeds line_limits::max_expansion
 // - data_error for a file of another kind (an archive, a database, an image, a Git LFS pointer), with the name of the
 //   kind
-// - the errors of the source
+// - the errors of the byte_source that reads the file
 //
 // The complete lines before an error are delivered first.
 // Memory: one block for about 64 KiB of text. The text is copied once. Later blocks reuse memory of the pool. Threads:

@@ -84,7 +84,9 @@ struct mix_list_prepare {
 /// Options of mix().
 struct mix_options {
   std::uint64_t seed = 0;   ///< seed of all random numbers and orders; it is combined with the seed of each source
-  exhausted on_exhausted = exhausted::stop;   ///< behavior when a source runs out: stop, repeat or reweight
+  /// Behavior when a source runs out, that is, when all samples of its pass are delivered. `stop` ends the epoch,
+  /// `repeat` begins the next pass of the source, and `reweight` continues with the other sources.
+  exhausted on_exhausted = exhausted::stop;
 };
 
 /// One source of a mix, and its weight.
@@ -196,7 +198,7 @@ auto mix_source_maps_of(Flow& part, map_options& o) {
 }   // namespace detail
 
 /// Returns a flow that mixes the sources by weight. The order of the arguments determines the source numbers, also in
-/// resume points. Throws setup_error if a weight is not above 0 or a source has no samples.
+/// resume points. Throws setup_error if a constant weight is not above 0, or if a source has no samples.
 template <class... Flows>
   requires detail::mixed_with<detail::mix_mistake::none, Flows...> && (!detail::contains_mixes<Flows...>)
 auto mix(const mix_options& options, weighted<Flows>... of) {
@@ -218,8 +220,8 @@ auto mix(const mix_options& options, weighted<Flows>... of) {
 }
 
 /// Returns a flow that mixes any number of sources of one type, for example a list that is read at run time. The order
-/// of the vector determines the source numbers. Throws setup_error if a weight is not above 0, or if a source has no
-/// samples. Throws setup_error if more than 256 sources are streamed. Up to 512 files stay open between reads.
+/// of the vector determines the source numbers. Throws setup_error if a constant weight is not above 0, or if a source
+/// has no samples. Throws setup_error if more than 256 sources are streamed. Up to 512 files stay open between reads.
 template <class Flow>
   requires detail::mixed_with<detail::mix_mistake::none, Flow> && (!detail::contains_mixes<Flow>)
 auto mix(const mix_options& options, std::vector<weighted<Flow>> of) {

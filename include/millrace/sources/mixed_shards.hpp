@@ -124,7 +124,8 @@ Item run_maps(const Maps& maps, In item, rng& random, scratch& memory) {
                           memory);
 }
 
-/// Recognizes flows that an outer mix can include: shards(), and mixes of shards without a shuffle after the mix.
+/// Recognizes flows of shards(), and mixes of shards without a shuffle after the mix. An outer mix replaces such an
+/// inner mix by the sources of this inner mix.
 template <class Flow>
 struct mix_part {
   static constexpr bool good = false, is_mix = false;

@@ -24,10 +24,10 @@
 // Errors: setup_error for missing shards, and for a required index that cannot be built. With an index, a damaged shard
 // is an error of the session's constructor, unless the session has on_damage. Without an index, all complete samples
 // before the damage are delivered first. Both errors contain the shard, the offset and the last good key. With an
-// index, if a payload differs from its first read, its batch fails, unless the session has on_damage. If a shard has no
-// end marker, but ends after a complete member, it counts as complete. Such a shard is an error in two cases: `.strict`
-// is set, or the sidecar file of the shard states a larger number of samples. A notice reports the first shard without
-// an end marker.
+// index, if the bytes of a payload differ from those of its first read, the batch fails, unless the session has
+// on_damage. If a shard has no end marker, but ends after a complete member, it counts as complete. Such a shard is an
+// error in two cases: `.strict` is set, or a sidecar file of the shard (such as a DALI index or sizes.json) states a
+// larger number of samples. A notice reports the first shard without an end marker.
 // Threads: several I/O threads read shards at the same time. Without an index, each shard is read by one thread at a
 // time. Copies of a flow share the indexes.
 #pragma once

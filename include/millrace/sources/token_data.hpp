@@ -6,13 +6,13 @@
 //   for (const auto& w : samples) use(reader.read(w.sample));
 //
 // The constructor counts the windows of each file. For this, it reads the front of the file, or Megatron's .idx file.
-// It needs no index files of Millrace. The order that expect() receives determines the reads:
-// - If windows are close together and in the order of the files, a reader reads pieces of 256 KiB.
-// - If the samples in the window of a shuffle fit into the allowed memory, a reader reads blocks. The blocks are cached
-// until the
-//   neighboring windows are read.
-// - If windows are in any other order, a reader reads each window separately. The reader announces all windows to the
-//   storage at once, so that the storage can read several windows at the same time.
+// It needs no index files of Millrace. A sample is one window of tokens. The order of the samples, which expect()
+// receives, determines the reads:
+// - If the samples are close together and in the order of the files, a reader reads pieces of 256 KiB.
+// - If a shuffle moves small samples, and the samples of one shuffle window fit into the allowed memory, a reader
+//   reads blocks. A block is cached until the neighboring samples are read.
+// - In all other cases, a reader reads each sample separately. The reader announces all samples to the storage at once,
+//   so that the storage can read several samples at the same time.
 //
 // At most 128 files stay open between reads.
 // Errors: setup_error if no file has a window; the errors of read_token_windows(); io_error for a file whose size
@@ -48,7 +48,7 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 // Threads: thread-safe. If several threads request the same block, one thread reads it, and the others wait. Lifetime:
 // an evicted block remains valid until the last pointer to it is destroyed.
 
-/// Blocks of bytes by file and number.
+/// The cache. The name of a block consists of the file and the number of the block in this file.
 class token_blocks {
  public:
   struct options {

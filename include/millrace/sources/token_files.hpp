@@ -6,11 +6,11 @@
 //
 // A file is a flat array of little-endian integers, a .npy file of integers, or a token file of the program llm.c. The
 // extension of a flat file, .u8 to .u64 or .i8 to .i64, determines the type of the tokens. Other flat files contain
-// u16, unless token_bytes is set. For a flat file with another header, set header_bytes to the size of this header.
-// Window i of a file begins at token i * stride. The tokens after the last complete window of a file are counted, but
-// not delivered. With keep_short, these tokens are delivered as a shorter item, for example for pack(). With
-// `documents`, the items are the documents of Megatron's .bin files. The .idx file next to each .bin file lists the
-// documents. Documents have different lengths, so the flow needs pack() or a ragged column:
+// u16, unless token_bytes is set. If a flat array follows a header of any other format, set header_bytes to the size of
+// this header. Window i of a file begins at token i * stride. The tokens after the last complete window of a file are
+// counted, but not delivered. With keep_short, these tokens are delivered as a shorter item, for example for pack().
+// With `documents`, the items are the documents of Megatron's .bin files. The .idx file next to each .bin file lists
+// the documents. Documents have different lengths, so the flow needs pack() or a ragged column:
 //
 //   auto rows = mr::token_files("corpus_text_document.bin", {.seed = 1, .documents = true})
 //             | mr::shuffle({.window = 65536}) | mr::pack({.length = 2049, .separator = 50256});

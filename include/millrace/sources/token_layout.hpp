@@ -10,7 +10,7 @@
 // number of bytes.
 // Errors: data_error for the following files. If `header_bytes` is set, only the size of the file is checked.
 // - a file of another kind, such as a compressed file, an archive, a table or a text
-// - a .npy file of another type or shape
+// - a .npy file whose type or shape is not one of those above
 // - a file whose size does not match the layout
 // - a file whose tokens are probably wider than its name indicates, because every second number is zero or very small
 // Threads: pure functions; any thread.
