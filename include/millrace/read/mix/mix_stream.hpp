@@ -74,14 +74,16 @@ class mix_stream {
     names_ = std::move(names);
     own_name_ = std::move(own);
   }
-  /// Uses the order of version 4 of resume points (item/position.hpp). Call it before the first pass.
+  /// Selects the older order, for a run whose resume point has version 4 (item/position.hpp). Call this function before
+  /// the first pass.
   void keep_older_order() {
     shard_order::options o = plan_.settings();
     o.permutes = false;
     plan_ = shard_order(o);
     waiting_.begin_epoch();
   }
-  /// Stops withholding samples (see jitter_order), to free memory. Returns false if no samples were withheld.
+  /// Frees memory. jitter_order withholds all samples until the shuffle window is full. After this call, it passes on
+  /// samples earlier. Returns false if no samples were withheld.
   bool release() noexcept { return waiting_.release(); }
   /// Returns the bytes of the samples in the shuffle window.
   std::size_t held_bytes() const noexcept { return waiting_.held_bytes(); }

@@ -10,8 +10,8 @@
 // sources, one shard of each source at a time. Reading cannot begin in a later pass: a resumed run reads all earlier
 // passes again.
 // Errors: the errors of the sources, with the name of the shard added. setup_error for a source without samples, and
-// for shuffle windows that need more than a quarter of the memory that this process may use. Threads: the rules of all
-// sources (flow/stage.hpp).
+// for shuffle windows that need more than a quarter of the memory that this process may use. Threads: as for every
+// source (flow/stage.hpp).
 #pragma once
 
 #include <millrace/base/digest.hpp>

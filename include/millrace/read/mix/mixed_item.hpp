@@ -71,8 +71,8 @@ struct mixed_record : record {
   }
 };
 
-/// The item type of a mix whose sources have the item types `Items`. If all types in `Items` are records, the item type
-/// is mixed_record.
+/// The item type of a mix whose sources have the item types `Items`. If all types in `Items` are `record`, the item
+/// type is mixed_record.
 template <class... Items>
 struct item_of_mix {
   using type = mixed_item<Items...>;

@@ -34,8 +34,8 @@ template <class Data>
 concept read_one_by_one = requires { typename Data::access; };
 
 /// Sets the identity of a sample. Returns whether the sample has an item to deliver. `positions` is the number of
-/// positions. A sample whose position is not less than `positions` becomes a void row, which is not delivered
-/// (indexed_source.hpp).
+/// positions in an epoch. A sample whose position is not less than `positions` becomes a void row, which is not
+/// delivered (indexed_source.hpp).
 template <class Item>
 bool set_identity(sample<Item>& s, const ordered_sample& planned, std::uint64_t id, std::uint64_t positions) {
   s.pass = planned.pass;

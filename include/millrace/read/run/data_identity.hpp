@@ -16,7 +16,8 @@
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 /// Returns a hash of the number of shards, their file names (without folders) and their sizes in bytes. Omits names and
-/// sizes that the source does not report. If source.choice() is not 0, the hash also covers the choice of samples.
+/// sizes that the source does not report. source.choice() is a digest of the options that choose samples. If it is not
+/// 0, it is also part of the hash.
 template <class Source>
 MILLRACE_RARE std::uint64_t fingerprint_of(const Source& source) {
   std::uint64_t sum = source.shards();

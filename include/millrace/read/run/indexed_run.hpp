@@ -16,7 +16,8 @@
 // - data_error for a text that is not a resume point
 // - conservation_error from account_for() and finish()
 //
-// Threads: the trainer calls account_for() and finish(); any thread may call everything else.
+// Threads: the trainer (the thread that calls next()) calls account_for() and finish(). Any thread may call everything
+// else.
 #pragma once
 
 #include <millrace/base/error.hpp>
@@ -174,7 +175,7 @@ class indexed_run final : public planned_run {
   /// Returns the maximum memory for samples that are not requested yet. Such samples are read early, in one block with
   /// a requested sample.
   std::size_t held_bytes() const noexcept override { return held_bytes_; }
-  /// Returns the origin of the sample at position `at` of epoch `epoch`. `at` counts the rows of all ranks.
+  /// Returns shard, key and offset of the sample at position `at` of epoch `epoch`. `at` counts the rows of all ranks.
   error_location locate(std::uint64_t epoch, std::uint64_t at) const override;
   /// Returns the observed and the expected shuffle quality. The first call costs about 10 ms.
   MILLRACE_RARE shuffle_statistics shuffle_quality() const override {
@@ -201,8 +202,8 @@ class indexed_run final : public planned_run {
   /// Returns warnings about the data set and the resume point.
   std::vector<notice> notices() const override;
 
-  /// Counts the next batch, and returns its origin. Throws conservation_error if the batch has the wrong epoch, or ends
-  /// an epoch with missing samples.
+  /// Counts the next batch. Returns its step, its number of rows on all ranks, and the resume point after it. Throws
+  /// conservation_error if the batch has the wrong epoch, or ends an epoch with missing samples.
   batch_origin account_for(ready_batch& b) override;
   /// Call it after the last batch. Throws conservation_error if an epoch is incomplete.
   void finish() override { account_.finish(); }

@@ -99,7 +99,8 @@ MILLRACE_RARE batch_origin indexed_run<Data>::account_for(ready_batch& b) {
   const std::uint64_t in_epoch = (origin.first_step + b.batch) % plan_.batches();
   origin.global_rows = plan_.rows(in_epoch, {});
   origin.first_position = in_epoch * plan_.settings().global_batch;
-  // While the other ranks have received no rows, the digest of rank 0 is the digest of the run.
+  // While no other rank has received a row, the digest of this rank is the digest of the run. digest_share::ranks is
+  // then 0, which marks a complete digest.
   others_rows_ += origin.global_rows - b.rows;
   origin.next.digest = account_.digest();
   origin.next.share = digest_share{.digest = account_.digest(),

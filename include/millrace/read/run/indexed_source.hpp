@@ -13,8 +13,8 @@
 // Each sample adds one term to the digest of the run. The term depends on epoch, position, sample and the checksums of
 // its payloads.
 // The short last batch of an epoch may have no row for this rank. In this case, the reader returns the epoch's last
-// sample as a void row (a row that is not delivered). If a rank begins with this batch, the void row fixes the shapes
-// of its columns.
+// sample as a void row (a row that is not delivered). If a session begins with this batch, the void row determines the
+// shapes of the columns on this rank.
 // Errors: if a sample cannot be read, all samples before it are returned first. The next call throws the error of the
 // sample.
 // Threads: any thread may call open(). Readers are not thread-safe. Lifetime: readers share ownership of the data and

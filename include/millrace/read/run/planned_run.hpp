@@ -5,7 +5,8 @@
 //   order->finish();                                                     // no batches follow
 //
 // Errors: account_for() and finish() throw conservation_error if an epoch has too few or too many samples.
-// Threads: the trainer calls account_for() and finish(). Any thread may call the other functions.
+// Threads: the trainer (the thread that calls next()) calls account_for() and finish(). Any thread may call the other
+// functions.
 #pragma once
 
 #include <millrace/base/error.hpp>
@@ -66,8 +67,8 @@ inline MILLRACE_RARE_CODE std::uint32_t row_stride(const row_stride_options& o) 
 class planned_run {
  public:
   virtual ~planned_run() = default;
-  /// Counts a batch, and returns its origin. Corrects b.epoch if an epoch is not a pass. If the batch has an error, the
-  /// origin is empty.
+  /// Counts a batch. Returns its origin: the step, the number of rows on all ranks, and the resume point after the
+  /// batch. Corrects b.epoch if an epoch is not a pass. If the batch has an error, the origin is empty.
   virtual batch_origin account_for(ready_batch& b) = 0;
   /// Call it after the last batch.
   virtual void finish() {}

@@ -6,13 +6,13 @@
 //   auto stage = run.read(source, options, sink);      // the read stage, positioned at the start of the run
 //   run.account_for(batch).next;       // the resume point after the batch; call it for each batch in order
 //
-// Without an index, the numbers of samples are unknown. Therefore the resume point contains a restart point: the point
-// in the source from which samples are read again (work/segment/replay_log.hpp). The resumed run drops rows that were
-// already delivered. The stages of the flow determine the restart point:
+// Without an index, the numbers of samples in the shards are unknown. Therefore the resume point contains a restart
+// point: the point in the source from which samples are read again (work/segment/replay_log.hpp). The resumed run drops
+// rows that were already delivered. The stages of the flow determine the restart point:
 // - With maps, filters and parallel expansions, the samples in the shuffle window are read again.
 // - With a stage that buffers items, and without lanes, the pass is read again from its beginning.
 // - With such a stage and lanes, or if the flow can start only at the beginning of a run, the run is read again from
-// its beginning.
+//   its beginning.
 //
 // Several ranks read lanes (interleaved substreams of the order), by default one lane each. Lane l belongs to rank l
 // mod (number of ranks). In each pass, a rank reads every sample of its lanes once. The ranks have different numbers of
@@ -21,7 +21,7 @@
 // is valid for one rank only.
 // Errors: setup_error for an unsuitable number of ranks, for a resume point of another run, and for a run that is over.
 // data_error for a text that is not a resume point.
-// Threads: the trainer calls read() and account_for(). Everything else is immutable.
+// Threads: the trainer (the thread that calls next()) calls read() and account_for(). Everything else is immutable.
 #pragma once
 
 #include <millrace/base/error.hpp>
@@ -45,9 +45,11 @@ struct replayed_run_options {
   std::uint32_t times = 0;      ///< file_times_of(source), see data_identity.hpp
   std::size_t rows = 1;         ///< rows per batch on this rank
   bool drop_last = true;
-  bool grown = false;              ///< session_options::grown; without an index, data that has grown is an error
-  std::string resume{};            ///< text of the resume point; empty for a new run
-  std::uint64_t first_epoch = 0;   ///< first epoch of a new run
+  /// session_options::grown. A run without an index cannot continue with more data. Therefore this option only changes
+  /// the message of the error.
+  bool grown = false;
+  std::string resume{};                          ///< text of the resume point; empty for a new run
+  std::uint64_t first_epoch = 0;                 ///< first epoch of a new run
   std::uint64_t epochs = 1, epoch_batches = 0;   ///< epoch_batches is 0 if an epoch is a pass
   replay_start from = replay_start::sample;      ///< the points at which a resumed run can start reading
   bool one_row = true;                           ///< whether each sample becomes exactly one row
@@ -84,7 +86,8 @@ class replayed_run final : public planned_run {
   batch_boundaries boundaries() const override;
   batch_numbers numbers() const override;
 
-  /// Counts a batch, and returns its origin. Sets b.epoch if an epoch has a fixed number of batches.
+  /// Counts a batch. Returns its step, its number of rows on all ranks, and the resume point after it. Sets b.epoch if
+  /// an epoch has a fixed number of batches.
   batch_origin account_for(ready_batch& b) override;
 
   /// Returns a phrase about the lanes, for the line that the session reports at its start.

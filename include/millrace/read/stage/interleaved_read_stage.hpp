@@ -11,9 +11,9 @@
 // the shuffle window (reorder_buffer.hpp). The merger removes one sample from each lane in turn, and skips lanes that
 // have ended the pass. Each pass begins with the first lane.
 // A lane that has ended a pass already reads the next pass while the other lanes end theirs. Each lane has at most 1 +
-// 2 * threads / lanes open shards. The read-ahead limit (read_stage_base.hpp) is divided equally among the lanes. If
-// the lane of the next sample has no sample ready, it may exceed its part. Without this exception, the run could wait
-// forever.
+// 2 * threads / lanes open shards. The read-ahead limit (read_stage_base.hpp) is divided into equal shares, one for
+// each lane. If the lane of the next sample has no sample ready, this lane may exceed its share. Without this
+// exception, the run could wait forever.
 // Errors: an error of a lane replaces that lane's next sample. data_error after 100 passes without a sample, or after 2
 // if all passes have the same samples.
 // Threads: `threads` I/O threads. With 0 threads, advance() reads on the calling thread. Otherwise, only the I/O
@@ -171,7 +171,7 @@ class interleaved_read_stage final : public read_stage_base<Source> {
   std::uint64_t empty_passes_ = 0;     // number of passes that have ended since the last sample
   bool finished_ = false;
   bool had_space_ = true;          // true if the last pass_on() found space
-  bool waits_for_bytes_ = false;   // true if a lane has reached its part of the read-ahead limit
+  bool waits_for_bytes_ = false;   // true if a lane has reached its share of the read-ahead limit
 };
 
 }}}   // namespace millrace::detail

@@ -83,7 +83,7 @@ MILLRACE_INLINE interleaved_read_stage<Source>::lane::lane(const lane_start& sta
 template <class Source>
 MILLRACE_INLINE bool interleaved_read_stage<Source>::pass_on() {
   bool moved = false;
-  while ((had_space_ = next_->can_accept()) && !finished_) {   // the end of the run may wait for space
+  while ((had_space_ = next_->can_accept()) && !finished_) {   // an error waits for space, as a sample does
     lane& l = lanes_[in_pass_[turn_]];
     if (l.ready.empty()) l.shards.pass_on();
     if (!l.ready.empty()) {

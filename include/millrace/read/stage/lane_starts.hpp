@@ -36,8 +36,8 @@ struct lane_starts_options {
   millrace::world world{};
   std::uint64_t ordinal = 0;   ///< number of samples that this rank has already delivered
   unsigned threads = 1;
-  /// If true, the run continues after a damaged shard. The count of the shard is the number of its readable samples, or
-  /// the number that the source states, if larger.
+  /// If true, the run continues after a damaged shard. The count of this shard is the number of its readable samples.
+  /// If the source states a larger number for the shard, the count is the stated number.
   bool tolerates_damage = false;
 };
 
@@ -90,8 +90,8 @@ class counted_lane_pass {
   /// Returns the number of samples that the rank delivers in the first `rounds` rounds. In a round, each lane with
   /// remaining samples delivers one. `rounds` must not exceed certain_rounds().
   std::uint64_t delivered_in(std::uint64_t rounds) const noexcept;
-  /// Returns the number of rounds for which the counted shards are sufficient. Returns the greatest std::uint64_t if
-  /// all shards are counted.
+  /// Returns the greatest number of rounds for which delivered_in() needs no samples of uncounted shards. Returns the
+  /// greatest std::uint64_t if all shards are counted.
   std::uint64_t certain_rounds() const noexcept;
 
   /// Counts shards until the counted shards contain the rank's first `ordinal` samples of the pass, or until all shards

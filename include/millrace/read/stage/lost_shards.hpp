@@ -4,9 +4,10 @@
 //   if (auto end = lost.accept(error)) std::rethrow_exception(end);   // called by a reader; null: the run continues
 //   for (const std::exception_ptr& why : lost.take_new()) record(why);  // called by the trainer
 //
-// This class is used if the number of samples in the shard is unknown. The pass omits the missing samples.
+// This class is used if the number of samples in the shard is unknown. The pass then has fewer samples. If the number
+// is known, each unreadable sample of the shard is a damaged sample instead.
 // Errors: accept() returns the error that ends the run: an error that is not damage, or the error for too many lost
-// shards. Threads: thread-safe.
+// shards. Threads: thread-safe. The trainer is the thread that calls next().
 #pragma once
 
 #include <millrace/base/error.hpp>

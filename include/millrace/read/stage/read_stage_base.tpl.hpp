@@ -22,7 +22,8 @@ MILLRACE_RARE void read_stage_base<Source>::add_to(flow_statistics& f, std::uint
 template <class Source>
 MILLRACE_RARE std::string read_stage_base<Source>::waits(std::uint64_t now_ns) const {
   std::string text = "read: " + meter().waits(now_ns);
-  // A source that measures its own reads may report neither other waits nor the current shard.
+  // The meter of a source that measures its own reads contains only these reads. If none of them is running, the oldest
+  // unfinished chunk shows the shard that this stage is reading.
   if constexpr (metered)
     if (const std::string slowest = chunks_.longest(now_ns); !slowest.empty() && meter().longest(now_ns).empty())
       text += ", now at " + slowest;
@@ -349,7 +350,7 @@ MILLRACE_INLINE bool read_stage_base<Source>::lose_rest(shard& from, const std::
 template <class Source>
 MILLRACE_INLINE bool read_stage_base<Source>::create_lost_sample(shard& from, sample<item>& s) const {
   if (from.next_index >= from.stated_samples) return false;
-  s.item.set_error(as_lost_shard(from.lost));   // a new error object, because another thread may add its location
+  s.item.set_error(as_lost_shard(from.lost));   // a new object, because several threads may add locations
   s.what = sample<item>::kind::damaged;
   s.id = combine_keys(from.id_key, from.next_index++);
   return true;

@@ -6,8 +6,9 @@
 //   bool moved = buffer.pass_on();                     // passes on samples while the next segment has space
 //
 // The shards of all epochs form one sequence. Each shard stores its samples in a queue until all previous shards are
-// finished. Then jitter_order (order/shard_order.hpp) shuffles its samples. As soon as the place of a sample is
-// certain, the buffer passes it to the next segment (group of stages). Samples before the resume point are dropped.
+// finished. Then jitter_order (order/shard_order.hpp) shuffles the samples of the shard. As soon as the place of a
+// sample is certain, the buffer passes it to the next segment (group of stages). Samples before the resume point are
+// dropped.
 // Errors: an error of a shard ends the run, unless reorder_buffer_options::lost accepts the error. The buffer first
 // passes on the samples whose places are certain, and then the error in place of the next sample. Threads: not
 // thread-safe. The read stage locks its mutex for each call.
@@ -130,7 +131,8 @@ class reorder_buffer {
   /// point.
   std::uint64_t passed_on() const noexcept { return passed_on_; }
 
-  /// Opens the next shard of the run. Returns null if no shard is left, or if the next one must wait.
+  /// Opens the next shard of the run. Returns null if no shard is left. Also returns null while another shard is being
+  /// read, if the source allows only one reader at a time.
   shard* open_next();
 
   /// Adds samples that were read from an open shard. Moves the samples out of `samples`.
@@ -145,7 +147,8 @@ class reorder_buffer {
   void finish(std::exception_ptr error);
 
  private:
-  /// Processes one sample, or the end, of the current shard. Returns false if the shard has no sample ready.
+  /// Processes the next samples of the current shard, or the end of the shard. Returns false if neither is possible
+  /// yet, because the next samples have not been read.
   bool advance_front();
 
   /// Ends the current pass early: drops the samples of its open shards, and does not open its other shards.
@@ -162,7 +165,7 @@ class reorder_buffer {
   /// shard as fit into the next segment.
   void pass_on_from(shard& first);
 
-  /// Advances to the next shard. This may allow one more shard to be opened.
+  /// Removes the current shard. The next shard becomes the current shard.
   void close_front();
   std::exception_ptr empty_error(std::uint64_t epoch) const;
   std::exception_ptr window_error() const;

@@ -150,7 +150,8 @@ MILLRACE_INLINE bool shard_read_stage<Source>::ahead_is_full() {
 
 template <class Source>
 MILLRACE_INLINE bool shard_read_stage<Source>::may_read(const shard& from, bool full) const {
-  // Without a shuffle: while the workers' input is full, its samples count as queued samples of the current shard.
+  // Without a shuffle, samples of the current shard go directly into the workers' input. While this input is full, the
+  // samples in it count as queued samples of the current shard.
   const bool counts_input = order_.bypasses_queue(from) && !order_.had_space();
   const std::uint64_t queued = from.samples.size() + (counts_input ? next_->backlog() : 0);
   const bool in_turn = &from == order_.front();
