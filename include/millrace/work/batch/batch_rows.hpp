@@ -34,12 +34,13 @@ struct row_ticket {
   std::size_t map_at_work = 0;
   std::size_t bytes = 0;   ///< size of the sample in the input
   std::uint64_t digest = 0;
-  bool unreadable = false, end_of_run = false;   ///< the reason if the item is missing
+  /// The reason why the sample has no item: the sample could not be read, or the error that ends the run replaces it.
+  bool unreadable = false, end_of_run = false;
   record origin{};
 };
 
-/// A sample that make_early() processed before slots (the memory of batches) existed. batch_segment derives a class
-/// with the typed members.
+/// A sample that make_early() processed. The session calls make_early() before slots (the memory of batches) exist,
+/// because the first item determines the size of a slot. batch_segment derives a class with the typed members.
 struct early_row {
   virtual ~early_row() = default;
   std::exception_ptr error{};
@@ -79,7 +80,7 @@ class batch_rows : public worker_segment, public final_segment, public segment_r
 
   /// Properties of the columns and the maps.
   struct row_kind {
-    std::size_t together;    ///< preferred number of tickets (samples) in a claim of a worker
+    std::size_t together;    ///< preferred number of tickets (samples) that a worker claims at once
     const char* rendering;   ///< the name of the rendering phase in metrics; null if the flow has no maps
   };
 

@@ -10,7 +10,8 @@
 //   last.open_slots();
 //
 // Errors: an error of a sample is stored with its batch, with shard, key, stage and position. The other samples are
-// processed. If the damage_rule accepts the error, the sample's row is filled when the batch is closed.
+// processed. If the damage_rule accepts the error, the sample's row is filled with zeros or a copy of another row when
+// the batch is closed.
 // Threads: workers call run(). make_early() is called on one thread only, and only before open_slots(). Cost: no
 // allocation per sample.
 #pragma once

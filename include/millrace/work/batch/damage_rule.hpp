@@ -5,6 +5,9 @@
 //   const auto good = [&](std::size_t row) { return valid[row] != 0; };
 //   const std::size_t from = rule.donor_of(17, 256, good);    // the nearest good row in the lane of row 17, or row 17
 //
+// Two rows of a batch belong to the same lane if their distance is a multiple of `donor_step`. With an index,
+// donor_step is session_options::lanes (48 by default) divided by the number of ranks. For example, with 4 ranks, the
+// rows 5, 17 and 29 belong to the same lane. Therefore the nearest good row does not depend on the number of ranks.
 // Errors: add_early() throws data_error. Threads: objects are immutable; any thread may use them.
 #pragma once
 

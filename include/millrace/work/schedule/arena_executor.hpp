@@ -5,10 +5,11 @@
 //
 // Thread limit: oneTBB has one thread limit for the process, the smallest limit of all tbb::global_control objects.
 // Each executor owns such an object, which sets a large limit. The default limit is too small by one thread, because
-// oneTBB expects that the calling thread also works in the arena. The calling thread is the trainer, which does not
-// work in the arena.
+// oneTBB expects that the calling thread also works in the arena. The calling thread is the trainer (the thread that
+// calls next()), which does not work in the arena.
 // Second arena: a queued task wakes all threads of its arena. If there are more workers than cores, usually only the
-// first workers are active. Therefore the first workers have a separate small arena.
+// first workers are active. Therefore the first workers have a separate small arena. A task in this arena wakes only as
+// many threads as there are cores.
 // Cores: if arena_options::cores is not empty, a thread is bound to these cores only during a task, because oneTBB's
 // threads also run other work.
 // Errors: none. Threads: any thread may submit; submit() does not wait. Lifetime: see worker_executor.hpp.

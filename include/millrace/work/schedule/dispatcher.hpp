@@ -88,8 +88,9 @@ class dispatcher final : public worker_task,
   void share_with(space_listener& listener, std::size_t max_returned);
   /// Returns whether claim_surplus() may succeed.
   bool has_surplus() const noexcept { return surplus(head_.load()) > 0; }
-  /// Claims up to `most` tickets of one group. Claims nothing if the next ticket is below `from`. Leaves two claims for
-  /// each worker. Returns the number of claimed tickets, and sets `first` to the first claimed ticket.
+  /// Claims up to `most` tickets of one group. Claims nothing if the next ticket is below `from`. Leaves enough tickets
+  /// for two claims of each active worker. Returns the number of claimed tickets, and sets `first` to the first claimed
+  /// ticket.
   std::size_t claim_surplus(std::size_t most, std::uint64_t from, std::uint64_t& first) noexcept;
   /// Hands tickets back to the workers, which claim these tickets before all others. All tickets must be results of
   /// claim_surplus(), and in one group.

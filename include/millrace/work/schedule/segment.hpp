@@ -5,7 +5,8 @@
 //
 // While the sink of the next segment has space, a producer puts samples into this sink, in order. When a full sink has
 // space again, the sink calls the listener of its producer. The functions of sinks and listeners never wait. Code that
-// waits runs on a separate thread: an I/O thread, the thread of a serial stage, or the trainer.
+// waits runs on a separate thread: an I/O thread, the thread of a serial stage, or the trainer (the thread that calls
+// next()).
 #pragma once
 
 #include <millrace/item/sample.hpp>
@@ -83,7 +84,8 @@ class sample_sink {
   virtual std::uint64_t next_row() const noexcept { return error_location::unknown; }
 };
 
-/// Receives the progress of a segment's input: the number of tickets whose samples have arrived.
+/// Receives the progress of a segment's input. A ticket is the sequence number of a sample in the input of a segment,
+/// from 0.
 class claimed_ticket_gate {
  public:
   virtual ~claimed_ticket_gate() = default;

@@ -1,6 +1,6 @@
 // Runs the tasks of dispatchers (objects that assign work to workers). arena_executor uses oneTBB's workers, and
 // user_executor (run/user_executor.hpp) uses a user's threads. thread_executor starts its own threads, for a stage
-// whose callables wait.
+// whose callables wait, for example for a network.
 //
 //   mr::detail::thread_executor workers(8);
 //   workers.submit(std::move(task), worker);            // returns immediately; task is a std::shared_ptr<worker_task>

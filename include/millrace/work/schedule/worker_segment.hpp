@@ -20,7 +20,7 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// A segment with a dispatcher, and a scratch for each worker.
+/// A segment with a dispatcher, which assigns the work, and a scratch (reusable working memory) for each worker.
 class worker_segment : public dispatcher_work, public pipeline_node {
  public:
   struct options {

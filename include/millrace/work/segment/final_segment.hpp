@@ -21,7 +21,8 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// Receives rows that were computed on another machine. The ticket (number) of each row must have been claimed.
+/// Receives rows that were computed on another machine. The caller must first claim the ticket (sequence number) of
+/// each row, so that no worker computes the row.
 class segment_row_target {
  public:
   virtual ~segment_row_target() = default;
@@ -39,7 +40,8 @@ class segment_row_target {
 /// The interface of the last segment for the session.
 class final_segment : public space_listener {
  public:
-  /// Returns the target for rows that were computed on another machine; null if rows depend on each other.
+  /// Returns the target for rows that were computed on another machine; null if rows depend on each other
+  /// (mix_rows).
   virtual segment_row_target* rows() noexcept { return nullptr; }
   /// Creates the item of `position`. Before slots exist, call this function for the positions 0, 1, ... until it
   /// returns true: that item defines all shapes. Returns false if the position has no item.
@@ -67,7 +69,9 @@ struct row_feed_options {
   final_segment* last = nullptr;
   batch_ring* batches = nullptr;
   batch_numbers numbers{};
-  bool wakes_trainer = false;   ///< true if the session has no workers: each change must then wake the trainer
+  /// True if the session has no workers. Each change must then wake the trainer (the thread that calls next()), which
+  /// does all work.
+  bool wakes_trainer = false;
 };
 
 /// Requests rows from other machines and stores them.

@@ -11,7 +11,8 @@
 // `run`, it is the start of the run.
 // Memory: one entry for each batch that has not been delivered yet, and one entry for each shard that these batches
 // still need.
-// Threads: any thread may call the functions. Calls that must be in order must not be concurrent.
+// Threads: any thread may call the functions. Calls that must be in order must not be concurrent. In the example, the
+// trainer is the thread that calls next().
 // Errors: std::bad_alloc.
 #pragma once
 

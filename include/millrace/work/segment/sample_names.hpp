@@ -7,8 +7,8 @@
 //   a source of mix()            as above; if its shards have no names, the name of the source: "photos:3"
 //   outputs of expand()          the name of the input, and the number of the output:   "n01440764/0017#2"
 //
-// Errors also contain the name. A name uses about 300 bytes until the sample's row is rendered. Only sessions whose
-// batches have keys create names.
+// If a sample has such a name, the errors of the sample contain this name. A name uses about 300 bytes until the
+// sample's row is rendered. Only sessions whose batches have keys create names.
 // Threads: any number of threads may call the functions concurrently. Errors: std::bad_alloc.
 #pragma once
 

@@ -8,8 +8,9 @@
 // push(sample, out) and end_epoch(out). The samples in `out` wait in the segment until the next segment has space.
 // Errors and end marks are passed on in order.
 //
-// The sleeping thread wakes when a quarter of its input buffer is full. If fewer samples are waiting, the thread wakes
-// within 2 ms. To wake the thread for each sample would cost more processor time than a cheap stage needs.
+// The sleeping thread wakes when a quarter of its input buffer is full. If at least one sample is waiting, the thread
+// wakes within 2 ms in any case. To wake the thread for each sample would cost more processor time than a cheap stage
+// needs.
 // Errors: if push() throws, shard, key and stage are added to the exception. Any exception of the stage ends the run.
 // Threads: the stage runs on the segment's thread; one producer at a time uses the entrance.
 // Lifetime: the next segment must outlive this segment.

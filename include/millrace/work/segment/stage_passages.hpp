@@ -63,7 +63,8 @@ class stage_passages {
   stage_passages& operator=(const stage_passages&) = delete;
   ~stage_passages();
 
-  /// Adds the next stage of the flow. The name of the stage gets a number, for example "filter 2".
+  /// Adds the next stage of the flow. Returns its counts. The name of the stage is `kind` and a number: the second
+  /// stage of the kind "filter" has the name "filter 2".
   stage_passage& add(const std::string& kind, stage_traits traits);
   /// Ends a pass at the last segment. If `describe` is true, the result contains the texts.
   pass close_pass(bool describe);
