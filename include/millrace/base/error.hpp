@@ -29,7 +29,8 @@
 
 namespace millrace { inline namespace MILLRACE_ABI {
 
-/// The location of an error. Messages omit empty strings and `unknown` numbers.
+/// The location of an error. Messages omit empty strings and `unknown` numbers. If a source has no index and its epochs
+/// have no fixed number of batches, `position` counts the rows of this rank from the start of the session.
 struct error_location {
   static constexpr std::uint64_t unknown = ~std::uint64_t{0};
 
@@ -37,7 +38,7 @@ struct error_location {
   std::string shard{};                    ///< name of the shard, as specified by the user
   std::string key{};                      ///< the sample's key in the shard
   std::uint64_t offset_bytes = unknown;   ///< offset in the shard, or in the uncompressed stream of a compressed shard
-  std::uint64_t position = unknown;       ///< position in the run's order of samples
+  std::uint64_t position = unknown;       ///< position in the epoch, as in session::locate()
 
   /// Copies from `other` every member that is still unknown in this object.
   void complete(const error_location& other);

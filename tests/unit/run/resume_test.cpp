@@ -185,6 +185,35 @@ TEST_CASE("a bad sample is the error of its batch, after all earlier ones, and i
   for (const int threads : {0, 1, 3}) broken(threads);
 }
 
+TEST_CASE("the position in an error is that of locate(), on each rank, after a resume, and in later epochs") {
+  const temporary_folder folder;
+  const std::string shards = write_shards(folder);
+  const auto full = run(shards, {});
+  for (const std::size_t rank : {0, 1})
+    for (const int threads : {0, 2}) {
+      const std::uint64_t epoch = 1, batch = 4, row = 5, position = batch * global_batch + row * 2 + rank;
+      const std::int32_t bad = full.batches[8 * epoch + batch][row * 2 + rank].first;
+      auto options = quiet(threads, 3);
+      options.world = mr::world{.rank = rank, .size = 2};
+      options.resume = full.positions[9];   // in epoch 1
+      mr::session session{mr::shards(shards, {.seed = 7, .fields = {"cls"}}) | mr::shuffle({.window = 60}) |
+                              mr::map([bad](const mr::record& r) {
+                                const auto label = r["cls"].as<std::int32_t>();
+                                if (label == bad) throw mr::data_error("bad", "Mend it");
+                                return example{label, 0};
+                              }) |
+                              mr::batch<&example::label>({.size = global_batch / 2}),
+                          options};
+      try {
+        for (auto& b : session) CHECK(b.size() == global_batch / 2);
+        FAIL("no error");
+      } catch (const mr::data_error& e) {
+        CHECK(e.where().position == position);
+        CHECK(session.locate(epoch, e.where().position).key == e.where().key);
+      }
+    }
+}
+
 TEST_CASE("by an index no window is buffered, so none counts against the budget") {
   const temporary_folder folder;
   const std::string shards = write_shards(folder);

@@ -24,6 +24,7 @@ MILLRACE_INLINE batch_rows::options built_segments::last_options(const batch_opt
           .ring_capacity = std::max(2 * o.size, max_waiting_rows()),
           .batches = batches_,
           .boundaries = options_.boundaries,
+          .numbers = options_.numbers,
           .passages = &passages_,
           .damaged = options_.damaged};
 }

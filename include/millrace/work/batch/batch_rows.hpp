@@ -13,6 +13,7 @@
 #include <millrace/item/owner.hpp>
 #include <millrace/item/record.hpp>
 #include <millrace/measure/meters/phase_times.hpp>
+#include <millrace/order/batch_numbers.hpp>
 #include <millrace/sync/batch_ring.hpp>
 #include <millrace/work/segment/stage_passages.hpp>
 #include <millrace/work/batch/damage_rule.hpp>
@@ -63,6 +64,7 @@ class batch_rows : public worker_segment, public final_segment, public segment_r
     std::size_t ring_capacity = 64;            ///< minimum number of samples that the input can store
     batch_ring* batches = nullptr;
     batch_boundaries boundaries{};
+    batch_numbers numbers{};                ///< for the positions of errors
     stage_passages* passages = nullptr;     ///< counts of the previous stages; may be null
     const damage_rule* damaged = nullptr;   ///< null if damage is an error
   };
@@ -93,6 +95,8 @@ class batch_rows : public worker_segment, public final_segment, public segment_r
   /// Returns whether a slot has flags that mark valid rows and copied rows.
   bool has_flags() const noexcept { return damaged_.tolerates_damage() || rows_.pad_last; }
 
+  /// Returns the position of a row in its epoch. If epochs have no fixed number of batches, returns the ticket.
+  std::uint64_t position_of(const row_ticket& of) const noexcept;
   /// Returns the current exception with the location of the sample.
   std::exception_ptr located(const row_ticket& of) const noexcept;
   /// Stores the current exception with the batch, either as the error of the batch or as a damaged row.

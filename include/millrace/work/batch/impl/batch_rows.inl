@@ -21,11 +21,17 @@ MILLRACE_RARE batch_rows::batch_rows(const options& o, const row_kind& kind)
       phases_(o.max_workers),
       rendering_name_(kind.rendering) {}
 
+MILLRACE_RARE std::uint64_t batch_rows::position_of(const row_ticket& of) const noexcept {
+  const batch_numbers& n = rows_.numbers;
+  if (n.epoch_batches == 0) return of.position;
+  return n.position(n.of(of.position / rows_.rows), static_cast<std::size_t>(of.position % rows_.rows));
+}
+
 MILLRACE_INLINE std::exception_ptr batch_rows::located(const row_ticket& of) const noexcept {
   return error_located_by([&] {
     error_location at = of.origin.where();
     at.stage = of.map_at_work == rendering ? "batch" : map_name(of.map_at_work);
-    at.position = of.position;
+    at.position = position_of(of);
     return at;
   });
 }
