@@ -193,6 +193,27 @@ TEST_CASE("a file that a storage lacks, replaces or cuts is one error that names
   CHECK(cut.find("the file ends too early: expected the") != std::string::npos);
 }
 
+TEST_CASE("a shard of a storage without end marker is compared with the counts in this storage") {
+  const both_places data;
+  const mr::storage at = listing_storage{{data.files}};
+  const std::string shard = "cellar://box/s41-0.tar";
+  std::string& text = data.files->files[shard].text;
+  text.resize(text.size() - 1'024);
+  const auto read = [&](std::size_t count) {
+    data.files->files["cellar://box/sizes.json"].text = "{\"s41-0.tar\": " + std::to_string(count) + "}";
+    return message_of([&] {
+      mr::session session{mr::shards(shard, {.index = mr::index::off, .storage = at}) |
+                              mr::map(indexed_runs::prepare) | mr::batch<&indexed_runs::example::label>({.size = 8}),
+                          quiet(1)};
+      for (auto& batch : session) CHECK(batch.size() == 8);
+    });
+  };
+  CHECK(read(90) == "no error");
+  const std::string refused = read(91);
+  CAPTURE(refused);
+  CHECK(refused.find("cellar://box/sizes.json") != std::string::npos);
+}
+
 TEST_CASE("counts and lists of keys are read from a storage too") {
   const both_places data;
   const mr::storage at = listing_storage{{data.files}};

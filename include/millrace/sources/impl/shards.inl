@@ -37,7 +37,7 @@ MILLRACE_RARE shards_source::shards_source(const name_list& names, const shards_
       indexes_(new indexes{.use = o.index,
                            .chooses = o.only || !o.without.empty() || o.where || o.repeats,
                            .names = names,
-                           .options = {.reader = {.fields = o.fields, .limits = o.limits},
+                           .options = {.reader = {.fields = o.fields, .limits = o.limits, .sidecars = o.storage},
                                        .files = {.cache_folder = o.index_folder, .storage = o.storage},
                                        .set_index = o.set_index,
                                        .notice = o.notice,
@@ -113,8 +113,8 @@ MILLRACE_RARE owner<read_stage> shards_source::read_by_index(planned_run& run, s
 }
 
 MILLRACE_RARE shard_reader shards_source::open(std::size_t shard, std::uint64_t) const {
-  return open_shard_at({.warned_missing_marker = &(*without_marker_)[shard]}, files_.open(shard, *reads_), *pool_,
-                       reader_options_);
+  return open_shard_at({.sidecars = files_.at(), .warned_missing_marker = &(*without_marker_)[shard]},
+                       files_.open(shard, *reads_), *pool_, reader_options_);
 }
 
 MILLRACE_RARE std::uint64_t shards_source::stated_samples(std::size_t shard) const {

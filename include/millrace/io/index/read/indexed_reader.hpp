@@ -21,6 +21,7 @@
 #pragma once
 
 #include <millrace/base/limits.hpp>
+#include <millrace/io/file/storage.hpp>
 #include <millrace/io/index/format/shard_index.hpp>
 
 #include <cstddef>
@@ -41,6 +42,7 @@ struct indexed_reader_options {
   shard_limits limits{};                               ///< a sample that exceeds a limit is an error, and is not read
   std::size_t bytes_per_read = std::size_t{1} << 20;   ///< maximum for one block; a larger sample gets its own block
   std::size_t largest_gap_bytes = std::size_t{32} << 10;   ///< larger gaps between payloads are not read
+  storage sidecars{};                                      ///< the storage of the shards' sidecar files
   bool checksums = true;                                   ///< checks known checksums, and learns unknown ones
 };
 

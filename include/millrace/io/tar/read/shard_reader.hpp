@@ -25,6 +25,7 @@
 #include <millrace/base/error.hpp>
 #include <millrace/base/limits.hpp>
 #include <millrace/io/file/byte_source.hpp>
+#include <millrace/io/file/storage.hpp>
 #include <millrace/io/tar/format/member_name.hpp>
 #include <millrace/io/tar/format/required_fields.hpp>
 #include <millrace/io/tar/format/tar_member.hpp>
@@ -87,6 +88,7 @@ struct shard_start {
   std::uint64_t offset_bytes = 0;
   std::uint64_t samples_before = 0;
   std::string last_key{};   ///< key of the previous sample, for messages
+  storage sidecars{};       ///< the storage of the shard's sidecar files
   /// A flag that all readers of the same shard share: true if one of them has counted the missing end marker. With this
   /// flag, report() counts the marker once, even if the shard is opened repeatedly. Null if the shard is opened once.
   std::atomic<bool>* warned_missing_marker = nullptr;
@@ -155,6 +157,7 @@ class shard_reader {
   shard_limits limits_;
   std::uint64_t sample_bytes_ = 0;   // bytes of the open sample
   std::uint64_t samples_before_;
+  storage sidecars_;
   std::string last_key_;
   detail::key_memory keys_;
   shard_counters counters_;

@@ -96,7 +96,7 @@ TEST_CASE("damage before the first complete sample is reported as such") {
   const outcome o = read_tar(small_shard().bytes().substr(0, 700));
   CHECK(o.error == "data");
   CHECK(o.samples.empty());
-  CHECK(o.message.ends_with(", before the first sample was complete"));
+  CHECK(o.message.ends_with(", before the first good sample"));
 }
 
 TEST_CASE("a size field without digits, a broken checksum and an overwritten header are errors") {

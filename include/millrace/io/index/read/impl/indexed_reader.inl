@@ -365,7 +365,8 @@ MILLRACE_INLINE bool indexed_reader::is_cut_before_end_of(std::uint32_t number) 
 MILLRACE_INLINE shard_reader indexed_reader::reader_of(const part_of_shard& p) {
   return open_shard_at({.offset_bytes = p.offset_bytes,
                         .samples_before = p.number,
-                        .last_key = p.number == 0 ? std::string() : std::string(index_->sample(p.number - 1).key)},
+                        .last_key = p.number == 0 ? std::string() : std::string(index_->sample(p.number - 1).key),
+                        .sidecars = options_.sidecars},
                        std::unique_ptr<byte_source>(new borrowed_byte_source(*source_, p.end_bytes)), *pool_,
                        {.fields = options_.fields, .limits = options_.limits, .strict = p.strict});
 }

@@ -51,6 +51,7 @@ MILLRACE_INLINE shard_reader::shard_reader(std::unique_ptr<byte_source> source, 
       warned_missing_marker_(start.warned_missing_marker),
       limits_(options.limits),
       samples_before_(start.samples_before),
+      sidecars_(std::move(start.sidecars)),
       last_key_(std::move(start.last_key)) {}
 
 MILLRACE_INLINE shard_reader::shard_reader(shard_reader&&) noexcept = default;
@@ -152,7 +153,7 @@ MILLRACE_RARE std::optional<record> shard_reader::fail(error& e, bool sample_is_
 }
 
 MILLRACE_RARE void shard_reader::check_count() const {
-  const auto declared = detail::declared_samples(std::string(shard()));
+  const auto declared = detail::declared_samples(std::string(shard()), sidecars_);
   const std::uint64_t count = samples_before_ + counters_.samples + (sample_open_ ? 1 : 0);
   if (declared.samples > count)
     throw detail::fewer_than_declared(
@@ -233,8 +234,8 @@ MILLRACE_RARE error_location shard_reader::where() const {
 }
 
 MILLRACE_RARE std::string shard_reader::last_good() const {
-  return samples_before_ + counters_.samples == 0 ? ", before the first sample was complete"
-                                                  : ", after the last good key '" + printable(last_key_) + "'";
+  return last_key_.empty() ? ", before the first good sample"
+                           : ", after the last good key '" + printable(last_key_) + "'";
 }
 
 }}   // namespace millrace
