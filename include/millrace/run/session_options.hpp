@@ -72,7 +72,7 @@ struct session_options {
   /// uses at most `threads` threads of the executor at a time, also with tuning. If `threads` is not set, the session
   /// uses at most concurrency() threads. If `executor` is null, oneTBB's threads run the workers.
   std::shared_ptr<millrace::executor> executor{};
-  unsigned io_threads = 4;   ///< number of I/O threads; each thread performs one read at a time
+  unsigned io_threads = 4;   ///< number of threads that read shards
   /// Binds workers and I/O threads to the cores of the device's NUMA node. The session does not use the cores of other
   /// nodes, and the default of `threads` does not count them. No effect if the machine has one node, or if the device
   /// is the host.

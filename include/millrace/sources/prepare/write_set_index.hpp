@@ -4,7 +4,8 @@
 //   auto totals = mr::write_set_index("train-{000..146}.tar", "set.millrace-index");   // then copy it with the shards
 //   std::printf("%zu shards, %llu samples\n", totals.shards, static_cast<unsigned long long>(totals.samples));
 //   auto far = mr::write_set_index("s3://photos/*.tar", "set.millrace-index", {.storage = mr::remote()});
-//   auto flow = mr::shards("s3://photos/train-{000..146}.tar", {.storage = mr::remote()});   // finds the set index
+//   // After you have copied the file to s3://photos/, a flow uses it:
+//   auto flow = mr::shards("s3://photos/train-{000..146}.tar", {.storage = mr::remote()});
 //
 // For each shard, the file contains the size, the number of samples and the digest of the members. If the shards are in
 // a storage, the file also contains the version of each shard. You may copy the set index of local shards to a storage

@@ -2,7 +2,7 @@
 // contains these counts.
 //
 //   mr::detail::stage_passages all;                          // of one session
-//   auto& filter = all.add("filter 1", {.may_buffer = false});   // in the order of the flow, before the run
+//   auto& filter = all.add("filter", {.may_buffer = false});   // in the order of the flow, before the run
 //   filter.count_input();  filter.count_outputs(1);  filter.end_pass();   // by the thread that emits the outputs
 //   const auto pass = all.close_pass(true);                  // by the last segment, for each end of a pass
 //   pass.text;                                               // "0 of 50,000 samples passed filter 1"

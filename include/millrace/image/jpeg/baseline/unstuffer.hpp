@@ -2,7 +2,7 @@
 // interval is the data between two restart markers, or all data of a file without restart markers.
 //
 //   mr::detail::unstuffer u;
-//   u.begin(file, scan_begin, memory);           // memory: a unstuffed_memory, which may grow
+//   u.begin(file, scan_begin, memory);           // memory: an unstuffed_memory, which may grow
 //   u.reach(from, bytes);                        // copies until at least `bytes` copied bytes follow `from`
 //   const std::uint8_t* end = u.end();           // the end of the copied bytes
 //   bool begun = u.next_interval(number);        // skips the marker RSTn; false if RSTn is missing
