@@ -9,7 +9,6 @@
 #include <millrace/io/tar/read/tail_source.hpp>
 
 #include <algorithm>
-#include <cstring>
 #include <memory>
 #include <numeric>
 #include <optional>
