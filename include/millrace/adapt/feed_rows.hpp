@@ -108,7 +108,7 @@ void feed_rows(Flow flow, const feed_rows_options& options = {}) {
     detail::flow_row_maker<Flow> rows(std::move(flow), run, workers, notices);
     detail::serve_rows(rows, options, workers, notices);
   } else {
-    detail::throw_feeder_flow_error("a flow of another kind");
+    detail::throw_feeder_flow_error("a flow with other stages");
   }
 }
 

@@ -258,7 +258,7 @@ def check_store(report, program, name, opened, names, folder):
                 (folder / "roles").write_text((folder / "roles").read_text().replace(store.keys[1], "wrong-secret"))
                 checks.expect("... with a wrong secret", checks.refuses(
                     ["get", "s3://bucket/plain.tar"], 1,
-                    'the profile "train" returned no keys: STS answered status 403', **as_role))
+                    'the profile "train" returned no access keys: STS answered status 403', **as_role))
                 environment["AWS_SESSION_TOKEN"] = "of another session"
                 checks.expect("... which is signed", checks.refuses(
                     ["get", "s3://bucket/plain.tar"], 1, "got status 4", **environment))

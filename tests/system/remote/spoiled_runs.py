@@ -51,7 +51,7 @@ def chosen_by(seed):
 
 def located(output):
     """Whether an error names its cause and its shard. A notice that a server refuses keys may precede it."""
-    lines = [line for line in output.strip().splitlines() if line and "refuses the keys" not in line]
+    lines = [line for line in output.strip().splitlines() if line and "refuses the credentials" not in line]
     return len(lines) == 1 and lines[0].startswith("millrace: ") and "shard " in lines[0]
 
 

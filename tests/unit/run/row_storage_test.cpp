@@ -318,7 +318,8 @@ TEST_CASE("a storage that fails is reported once, and the workers compute all ro
   CHECK(calls == 4'000);
   CHECK(eventually([&] { return count_of(run.stats(), "failed requests for rows") == storage->requests; }));
   CHECK(texts == std::vector<std::string>{"the row storage failed: feeder 10.0.0.7 does not answer. Restart it. The "
-                                          "workers compute its rows. Requests are repeated without further notices"});
+                                          "workers of this session compute the rows until the storage answers again. "
+                                          "Further failures cause no notice"});
 }
 
 TEST_CASE("a run whose rows cannot be computed alone refuses a storage of rows, and a storage may refuse a run") {

@@ -72,8 +72,8 @@ class feeder_client final : public feeder_storage {
     std::string text = hello_text(run);
     if (thread_.joinable()) {
       if (text == hello_) return;
-      throw setup_error("a storage of mr::feeders() serves one run: got a session with other rows, expected the same "
-                        "flow, seed, data and layout",
+      throw setup_error("a storage of mr::feeders() serves one run: got a second session with other rows, expected "
+                        "the flow, seed, data and columns of the first session",
                         "Create a separate storage with mr::feeders() for each run", {.stage = "feeders"});
     }
     hello_ = std::move(text);

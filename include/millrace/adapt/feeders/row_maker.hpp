@@ -72,7 +72,7 @@ auto feeder_maps_before_batch(std::uint64_t seed, stage_list<Maps...>&& maps, st
 /// Throws the setup_error for a flow whose rows cannot be computed alone.
 [[noreturn]] inline void throw_feeder_flow_error(const std::string& got) {
   throw setup_error("feed_rows() needs a flow in which each row can be computed alone: got " + got +
-                        ", expected an index and one row for each sample",
+                        ", expected a source with an index, and one row for each sample",
                     "Use plain tars, and a flow that consists of shuffle, map and batch");
 }
 

@@ -68,8 +68,8 @@ class row_requests final : public row_feed, private space_listener {
                         "expected plain tars or another source with an index, and one row for each sample",
                         "Omit session_options::rows, or use a source with an index");
     if (!rows_)
-      throw setup_error("session_options::rows needs rows that can be computed alone: got mix_rows(), expected a flow "
-                        "that does not combine rows",
+      throw setup_error("session_options::rows needs rows that do not depend on each other: got mix_rows(), expected "
+                        "a flow that does not combine rows",
                         "Omit session_options::rows or the stage mix_rows()");
     const std::size_t max_row_bytes = rows_->max_row_bytes();
     most_ = max_request_rows(max_row_bytes);
@@ -156,7 +156,8 @@ class row_requests final : public row_feed, private space_listener {
                        .severity = notice_severity::warning,
                        .text = "the row storage failed: " +
                                (described ? described->message() + ". " + described->hint() : why.what()) +
-                               ". The workers compute its rows. Requests are repeated without further notices"});
+                               ". The workers of this session compute the rows until the storage answers again. "
+                               "Further failures cause no notice"});
     } catch (const std::bad_alloc&) {   // the next failure is reported
     }
   }

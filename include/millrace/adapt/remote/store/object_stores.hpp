@@ -49,9 +49,9 @@ class object_stores {
   addressed_request address(std::string_view method, std::string_view name) {
     const object_url object = parse_object_url(name);
     if (object.key.empty())
-      throw setup_error(
-          "a URL has no key: got " + printable(name) + ", expected BUCKET/KEY after " + std::string(name.substr(0, 5)),
-          "Add the key of an object", {.stage = "remote", .shard = std::string(name)});
+      throw setup_error("a URL has no object key: got " + printable(name) + ", expected BUCKET/KEY after " +
+                            std::string(name.substr(0, 5)),
+                        "Add the key of an object", {.stage = "remote", .shard = std::string(name)});
     return of(object).address(method, object, {});
   }
 

@@ -83,7 +83,7 @@ TEST_CASE("keys of profile files") {
   CHECK(has(failure(world, "half"), "a key id without its secret access key"));
   CHECK(has(failure(world, "none"), "the profile \"none\" is unknown"));
   CHECK(has(failure(world, "none"), "/fake/.aws/credentials or /fake/.aws/config"));
-  CHECK(has(failure(world, "sso"), "the profile \"sso\" has no keys. It has sso_session"));
+  CHECK(has(failure(world, "sso"), "the profile \"sso\" contains no access keys, but sso_session"));
   CHECK(has(failure(world, "sso"), "aws configure export-credentials"));
   CHECK(!find(world, "elsewhere"));
   const auto env = world.env();
@@ -156,7 +156,8 @@ TEST_CASE("keys of a web identity") {
   SUBCASE("an error of STS is reported with its code, without its message") {
     answer = {.status = 400, .body = "<ErrorResponse><Error><Code>ExpiredTokenException</Code>"
                                      "<Message>TOKEN-W== is expired</Message></Error></ErrorResponse>"};
-    CHECK(has(failure(world), "the web identity returned no keys: STS answered status 400, ExpiredTokenException"));
+    CHECK(has(failure(world),
+              "the web identity returned no access keys: STS answered status 400, ExpiredTokenException"));
     answer = {.status = 502, .body = "SECRET <html>"};
     CHECK(has(failure(world), "STS answered status 502, text that is not XML"));
     answer = {.status = 200, .body = "<a><Credentials><AccessKeyId>AKID-W</AccessKeyId></Credentials></a>"};
@@ -232,12 +233,13 @@ TEST_CASE("keys of a role that a profile assumes") {
   CHECK(has(failure(world, "wrong"), "the credential_source of the profile \"wrong\" is wrong: got Sun"));
   CHECK(has(failure(world, "device"), "mfa_serial"));
   CHECK(has(failure(world, "lost"),
-            "assumes a role, but the keys for this request are missing: expected keys from the profile \"nobody\""));
-  CHECK(has(failure(world, "indirect"), "the profile \"sso\" has no keys. It has sso_session"));
+            "needs access keys to assume its role: got none, expected them from the profile \"nobody\""));
+  CHECK(has(failure(world, "indirect"), "the profile \"sso\" contains no access keys, but sso_session"));
   world.answers["POST https://sts.amazonaws.com/"] = {
       .status = 403,
       .body = "<ErrorResponse><Error><Code>AccessDenied</Code><Message>TOKEN-</Message></Error></ErrorResponse>"};
-  CHECK(has(failure(world, "train"), "the profile \"train\" returned no keys: STS answered status 403, AccessDenied"));
+  CHECK(has(failure(world, "train"),
+            "the profile \"train\" returned no access keys: STS answered status 403, AccessDenied"));
 }
 
 TEST_CASE("keys of a container") {
@@ -263,11 +265,11 @@ TEST_CASE("keys of a container") {
   world.files["/var/agent"] = "TOKEN-F";
 
   answer = {.status = 403, .body = "SECRET"};
-  CHECK(has(failure(world), "the container's agent returned no keys: got status 403, expected 200"));
+  CHECK(has(failure(world), "the container's agent returned no access keys: got status 403, expected 200"));
   answer = {.status = 200, .body = "SECRET"};
   CHECK(has(failure(world), "its answer is not valid JSON"));
   answer = {.status = 200, .body = R"({"AccessKeyId": "AKID", "SecretAccessKey": "SECRET", "Expiration": "SECRET"})"};
-  CHECK(has(failure(world), "its answer lacks a time at which the keys expire"));
+  CHECK(has(failure(world), "its answer lacks a valid expiration time"));
   answer = {.status = 200, .body = R"({"AccessKeyId": "AKID-S", "SecretAccessKey": "SECRET-S"})"};
   CHECK(find(world)->keys.expires_seconds == signing_keys::never);
 }
@@ -317,10 +319,10 @@ TEST_CASE("keys of an instance") {
   }
   SUBCASE("metadata that fail after the token are an error") {
     world.answers["GET " + metadata + "meta-data/iam/security-credentials/"] = {.status = 500};
-    CHECK(has(failure(world), "the instance's metadata returned no keys: got status 500"));
+    CHECK(has(failure(world), "the instance's metadata returned no access keys: got status 500"));
     give_instance(world);
     world.answers["GET " + metadata + "meta-data/iam/security-credentials/my-role"] = {.status = 500};
-    CHECK(has(failure(world), "the instance's metadata returned no keys: got status 500"));
+    CHECK(has(failure(world), "the instance's metadata returned no access keys: got status 500"));
   }
   SUBCASE("no instance is asked if that is disabled") {
     const std::size_t before = world.sent.size();

@@ -183,9 +183,11 @@ TEST_CASE("keys that were accepted once are requested again as long as transfers
   CHECK(last.what == remedy::kind::none);
   CHECK(last.attempted == "; searched for other keys 15 times in 180 s, and the last search failed: nobody answers");
   REQUIRE(all.lines.size() == 3);   // one per minute
-  CHECK(all.lines[0] == "the server refuses the keys of test. Millrace searches for new keys for up to 180 s");
+  CHECK(all.lines[0] ==
+        "the server refuses the credentials from test. Millrace searches for new credentials for up to 180 s");
   CHECK(all.lines[2] ==
-        "the server refuses the keys of test: nobody answers. Millrace searches for new keys for up to " +
+        "the server refuses the credentials from test: nobody answers. Millrace searches for new credentials "
+        "for up to " +
             std::string("60 s"));
   all.fails = all.same = false;
   all.now += 11;

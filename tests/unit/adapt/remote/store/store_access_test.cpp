@@ -143,13 +143,13 @@ TEST_CASE("without keys the error lists the searched places") {
     return std::string();
   };
   CHECK(has(failure(), "keys for s3:// names are missing: found none in the environment (AWS_ACCESS_KEY_ID), "
-                       "the profile, a web identity, a container or the instance"));
+                       "the profile, a web identity, a container or an EC2 instance"));
   CHECK(has(failure(), "s3_options::anonymous"));
   world.files["/fake/.aws/config"] = "[default]\nsso_session = mine\n";
-  CHECK(has(failure(), "the profile, whose sso_session Millrace does not support"));
+  CHECK(has(failure(), "the profile (Millrace does not support its sso_session), a web identity"));
   CHECK(has(failure(), "aws configure export-credentials"));
   CHECK(has(failure({.credentials = [] { return mr::s3_credentials{}; }}),
-            "s3_options::credentials returned no keys"));
+            "s3_options::credentials returned an incomplete access key"));
 }
 
 TEST_CASE("a bucket of another region is requested there from then on") {
@@ -316,7 +316,7 @@ TEST_CASE("Google's storage accepts Amazon's signatures with an HMAC key") {
 
 TEST_CASE("a Google instance issues a token, and a new one before it expires") {
   fake_world world;
-  CHECK(has(failure(world), "keys for gs:// names are missing"));
+  CHECK(has(failure(world), "credentials for gs:// names are missing"));
   REQUIRE(world.sent.size() == 1);
   CHECK(world.sent[0].seconds == 1);
   CHECK(world.sent[0].attempts == 1);
@@ -338,7 +338,7 @@ TEST_CASE("a Google instance issues a token, and a new one before it expires") {
     CHECK(has(failure(world), "the instance's metadata returned an answer without a valid access token"));
   }
   answer.headers.clear();   // of another cloud
-  CHECK(has(failure(world), "keys for gs:// names are missing"));
+  CHECK(has(failure(world), "credentials for gs:// names are missing"));
 }
 
 TEST_CASE("an emulator and public buckets get no keys") {

@@ -62,7 +62,7 @@ TEST_CASE("headers that a web server accepted once are requested again as long a
   const auto sent = addresses.address("https://h/a");
   addresses.accepted("https://h/a", sent);
   CHECK(addresses.handle_refusal("https://h/a", sent, {.status = 401}).what == kind::later);
-  CHECK(notice.find("searches for new keys for up to 120 s") != std::string::npos);
+  CHECK(notice.find("searches for new credentials for up to 120 s") != std::string::npos);
 }
 
 TEST_CASE("passwords and queries are not reported") {
@@ -248,7 +248,7 @@ TEST_CASE("a read waits for late headers, at its first request and later") {
   CHECK(server.refusals == 0);
   REQUIRE(notices.size() == 1);
   CHECK(notices[0].find("half of a file") != std::string::npos);
-  CHECK(notices[0].find("searches for new keys for up to 7 s") != std::string::npos);
+  CHECK(notices[0].find("searches for new credentials for up to 7 s") != std::string::npos);
   server.accepted = 2;
   CHECK(mr::read_file(server.url("second"), at).text() == "hello");
   CHECK(late_requests == 2);
@@ -272,5 +272,5 @@ TEST_CASE("headers that a server accepted are requested again as long as transfe
   CHECK(mr::read_file(server.url("second"), at).text() == "hello");
   CHECK(first_requests == 3);
   REQUIRE(notices.size() == 1);
-  CHECK(notices[0].find("searches for new keys for up to 120 s") != std::string::npos);
+  CHECK(notices[0].find("searches for new credentials for up to 120 s") != std::string::npos);
 }

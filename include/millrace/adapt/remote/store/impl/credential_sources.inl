@@ -62,7 +62,8 @@ MILLRACE_INLINE std::optional<provided_keys> credential_sources::from_container(
   if (relative.empty() && !may_receive_token(url))
     throw setup_error("AWS_CONTAINER_CREDENTIALS_FULL_URI is wrong: got " + printable(url) +
                           ", expected an https address, this machine, or the link-local address of ECS or EKS",
-                      "Correct the variable: at this address, others could read the keys", {.stage = "remote"});
+                      "Use an https address, because others could read access keys that are sent over http",
+                      {.stage = "remote"});
   small_request request{.url = url, .seconds = 5};
   std::string token = env_.variable("AWS_CONTAINER_AUTHORIZATION_TOKEN");
   if (const std::string file = env_.variable("AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE"); !file.empty())
@@ -119,16 +120,16 @@ MILLRACE_INLINE std::string credential_sources::empty_file() {
 }
 
 MILLRACE_INLINE void credential_sources::fail_status(const std::string& who, int status) {
-  throw io_error(who + " returned no keys: got status " + std::to_string(status) + ", expected 200",
+  throw io_error(who + " returned no access keys: got status " + std::to_string(status) + ", expected 200",
                  "Check the permissions of the role (IAM) that is attached to this machine", {.stage = "remote"});
 }
 
 MILLRACE_INLINE provided_keys credential_sources::checked(provided_keys provided) {
   if (provided.keys.access_key_id.empty() || provided.keys.secret_access_key.empty())
-    throw setup_error("a key is incomplete: " + provided.origin + " has a " +
+    throw setup_error("an access key is incomplete: " + provided.origin + " has a " +
                           (provided.keys.access_key_id.empty() ? "secret access key without its id"
                                                                : "key id without its secret access key"),
-                      "Set both, or neither", {.stage = "remote"});
+                      "Set the key id and the secret access key, or neither", {.stage = "remote"});
   return provided;
 }
 
@@ -179,7 +180,7 @@ MILLRACE_INLINE provided_keys credential_sources::from_json(const std::string& b
       }
     });
   } catch (const data_error&) {
-    throw io_error(who + " returned no keys: its answer is not valid JSON",
+    throw io_error(who + " returned no access keys: its answer is not valid JSON",
                    "Check the role (IAM) that is attached to this machine", {.stage = "remote"});
   }
   return keys_of_response(std::move(result), expiration);
@@ -203,7 +204,7 @@ MILLRACE_INLINE std::optional<provided_keys> credential_sources::from_profile(co
                       : source == profile        ? static_keys(profile, origin)
                                                  : from_profile(source, depth + 1);
     if (!keys)
-      throw setup_error(origin + " assumes a role, but the keys for this request are missing: expected keys from " +
+      throw setup_error(origin + " needs access keys to assume its role: got none, expected them from " +
                             printable(credential_source.empty() ? "the profile \"" + source + '"' : credential_source),
                         "Correct source_profile or credential_source", {.stage = "remote"});
     return sts().assume(
@@ -217,8 +218,9 @@ MILLRACE_INLINE std::optional<provided_keys> credential_sources::from_profile(co
   for (const char* other : {"sso_session", "sso_start_url", "credential_process", "login_session"})
     if (!value(other).empty()) unsupported_source_ = other;
   if ((is_named_ || depth > 0) && !unsupported_source_.empty())
-    throw setup_error(origin + " has no keys. It has " + unsupported_source_ + ", which Millrace does not support",
-                      export_hint, {.stage = "remote"});
+    throw setup_error(
+        origin + " contains no access keys, but " + unsupported_source_ + ", which Millrace does not support",
+        export_hint, {.stage = "remote"});
   return std::nullopt;
 }
 

@@ -214,8 +214,8 @@ MILLRACE_INLINE provided_keys gs_access::find_keys() const {
   if (auto provided = google_key_file(env_).token()) return *provided;
   if (auto provided = from_instance()) return *provided;
   throw no_credentials_error(
-      "keys for gs:// names are missing: found none in the environment (GOOGLE_OAUTH_ACCESS_TOKEN, or "
-      "GS_ACCESS_KEY_ID and GS_SECRET_ACCESS_KEY), in a gcloud key file, or from the instance",
+      "credentials for gs:// names are missing: found none in the environment (GOOGLE_OAUTH_ACCESS_TOKEN, or "
+      "GS_ACCESS_KEY_ID and GS_SECRET_ACCESS_KEY), in a gcloud key file, or in the metadata of this machine",
       "Set GOOGLE_OAUTH_ACCESS_TOKEN=$(gcloud auth print-access-token), or gs_options::anonymous for a public bucket",
       {.stage = "remote"});
 }

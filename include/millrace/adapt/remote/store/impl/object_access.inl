@@ -85,9 +85,9 @@ MILLRACE_INLINE bool credential_provider::has_same(signing_keys keys) const {
 
 MILLRACE_INLINE provided_keys credential_provider::take(provided_keys provided, std::int64_t now) {
   if (provided.keys.expires_seconds <= now)
-    throw io_error(
-        provided.origin + " has keys that expired " + std::to_string(now - provided.keys.expires_seconds) + " s ago",
-        "Renew the keys, and check this machine's clock", {.stage = "remote"});
+    throw io_error("the credentials from " + provided.origin + " expired " +
+                       std::to_string(now - provided.keys.expires_seconds) + " s ago",
+                   "Renew the credentials, and check this machine's clock", {.stage = "remote"});
   current_ = std::move(provided);
   next_try_ = now + pause_seconds;
   return *current_;
@@ -127,17 +127,18 @@ MILLRACE_INLINE double credential_provider::pause(std::int64_t now) {
     next_report_ = now + pause_seconds;
     char seconds[40];
     std::snprintf(seconds, sizeof seconds, "%.0f s", left);
-    std::string line = current_ ? "the server refuses the keys of " + current_->origin : "keys cannot be read";
+    std::string line = current_ ? "the server refuses the credentials from " + current_->origin
+                                : "credentials cannot be read";
     try {
       if (outage_->failure) std::rethrow_exception(outage_->failure);
     } catch (const error& e) {
       line += ": " + e.message();
     } catch (const std::exception&) {
-      line += ", and the callable that returns new keys throws";
+      line += ", and the callable that returns new credentials throws";
     }
     notices_.deliver({.kind = notice_kind::keys,
                       .severity = notice_severity::warning,
-                      .text = line + ". Millrace searches for new keys for up to " + seconds});
+                      .text = line + ". Millrace searches for new credentials for up to " + seconds});
   }
   return std::max(1.0, std::min(left, static_cast<double>(outage_->next_search - now)));
 }

@@ -23,7 +23,7 @@ MILLRACE_INLINE std::string checked_endpoint(std::string endpoint, const char* o
 
 MILLRACE_INLINE provided_keys keys_of_user(const s3_credentials& credentials, const char* option) {
   if (credentials.access_key_id.empty() || credentials.secret_access_key.empty())
-    throw setup_error(std::string(option) + " returned no keys: the key id or its secret is empty",
+    throw setup_error(std::string(option) + " returned an incomplete access key: the key id or its secret is empty",
                       "Return a key id and its secret", {.stage = "remote"});
   provided_keys provided{.keys = {.access_key_id = credentials.access_key_id,
                                   .secret_access_key = credentials.secret_access_key,
@@ -134,10 +134,10 @@ MILLRACE_INLINE provided_keys s3_access::find_keys() {
                       {.stage = "remote"});
   const bool has_unsupported_source = !sources.unsupported_source().empty();
   throw no_credentials_error(
-      "keys for s3:// names are missing: found none in the environment (AWS_ACCESS_KEY_ID), the profile" +
-          (has_unsupported_source ? ", whose " + sources.unsupported_source() + " Millrace does not support"
+      "access keys for s3:// names are missing: found none in the environment (AWS_ACCESS_KEY_ID), the profile" +
+          (has_unsupported_source ? " (Millrace does not support its " + sources.unsupported_source() + ")"
                                   : std::string()) +
-          ", a web identity, a container or the instance",
+          ", a web identity, a container or an EC2 instance",
       has_unsupported_source
           ? credential_sources::export_hint
           : "Set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or s3_options::anonymous for a public bucket",

@@ -14,8 +14,8 @@ MILLRACE_INLINE provided_keys keys_of_response(provided_keys provided, const std
   const bool is_complete = !provided.keys.access_key_id.empty() && !provided.keys.secret_access_key.empty();
   const auto expires = utc_seconds(expiration);
   if (!is_complete || (!expires && !expiration.empty()))
-    throw io_error(provided.origin + " returned incomplete keys: its answer lacks " +
-                       (is_complete ? "a time at which the keys expire" : "a key id or its secret"),
+    throw io_error(provided.origin + " returned incomplete access keys: its answer lacks " +
+                       (is_complete ? "a valid expiration time" : "a key id or its secret"),
                    "Check the role of this machine", {.stage = "remote"});
   if (expires) provided.keys.expires_seconds = *expires;
   return provided;
@@ -81,7 +81,7 @@ MILLRACE_INLINE provided_keys security_token_service::send(const role_request& r
     code = "text that is not XML";
   }
   if (answer.status != 200)
-    throw io_error(role.origin + " returned no keys: STS answered status " + std::to_string(answer.status) +
+    throw io_error(role.origin + " returned no access keys: STS answered status " + std::to_string(answer.status) +
                        (code.empty() ? "" : ", " + printable(code, 64)),
                    "Check the role " + printable(role.role) + ", and who may assume it", {.stage = "remote"});
   return keys_of_response(std::move(provided), expiration);
