@@ -57,7 +57,7 @@ MILLRACE_INLINE audio::audio(bytes data, const detail::audio_file& file)
   const audio_header& h = file_.header;
   constexpr std::uint32_t most = 10'000'000;
   if (h.rate < 1 || h.rate > most || h.channels < 1 || h.channels > file_.limits.max_channels)
-    throw data_error("the header of an audio file is out of range: got " + std::to_string(h.rate) +
+    throw data_error("the header of an audio file declares an unsupported format: got " + std::to_string(h.rate) +
                          " frames per second and " + std::to_string(h.channels) +
                          " channels, expected a rate from 1 to " + std::to_string(most) + " and 1 to " +
                          std::to_string(file_.limits.max_channels),

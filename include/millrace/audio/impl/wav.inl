@@ -62,7 +62,7 @@ class wav_reader {
         if (!wide && is_unknown(size) && is_unknown(number(4, 4))) size = rest;
         if (size > rest)
           fail("is truncated: the data chunk at byte " + std::to_string(at) + " declares " + std::to_string(size) +
-                   " bytes, but the file has " + std::to_string(rest) + " more",
+                   " bytes, but only " + std::to_string(rest) + " bytes follow",
                fetch_again);
         result.data_at = at + 8;
         result.header.frames = size / block_bytes;
@@ -70,7 +70,7 @@ class wav_reader {
       }
       if (size > rest)
         fail("is truncated: the chunk at byte " + std::to_string(at) + " declares " + std::to_string(size) +
-                 " bytes, but the file has " + std::to_string(rest) + " more",
+                 " bytes, but only " + std::to_string(rest) + " bytes follow",
              fetch_again);
       if (name == "ds64" && size >= 16) data_bytes_64 = number(at + 16, 8);
       if (name == "fmt ") block_bytes = read_format(at + 8, size, result);
@@ -115,7 +115,7 @@ class wav_reader {
     result.header.channels = static_cast<std::size_t>(channels);
     if (channels == 0 || block_bytes != channels * sample_bytes[result.coding])
       fail("has a damaged header: got frames of " + std::to_string(block_bytes) + " bytes, expected " +
-               std::to_string(channels) + " channels of " + std::to_string(sample_bytes[result.coding]) + " bytes" +
+               std::to_string(channels) + " channels * " + std::to_string(sample_bytes[result.coding]) + " bytes" +
                place_of(at),
            fetch_again);
     return static_cast<std::size_t>(block_bytes);

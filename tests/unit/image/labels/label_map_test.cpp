@@ -149,16 +149,16 @@ TEST_CASE("fields that are not a label map are refused, and damaged ones") {
         "as a PNG, as a binary PGM (P5), or with numpy.save()");
   CHECK(opened("P2 1 1 1 0").find("is an ASCII PGM, expected a ") != std::string::npos);
   CHECK(opened("").find("is not in a known format, expected a label map") != std::string::npos);
-  CHECK(opened(of16).find("is a label map of the wrong sample type: got 16 bits, expected 8 bits. "
+  CHECK(opened(of16).find("is a label map of the wrong element type: got 16 bits, expected 8 bits. "
                           "Use label_map<std::uint16_t>") !=
         std::string::npos);
   for (const char* header : {"P5", "P5 3", "P5 3 2", "P5 3 2 255", "P5 0 2 255 ", "P5 3 0 255 ", "P5 3 2 0 ",
                              "P5 3 2 65536 ", "P5 3 2 -1 ", "P5 x 2 255 ", "P5 3 2 255x", "P5 1234567 1 255 ", "P5 #",
                              "P53 2 255 ", "P5 3 2 255#x\n"})
     CHECK(opened(header).find("is a PGM with a damaged header") != std::string::npos);
-  CHECK(opened(of8.substr(0, of8.size() - 1)).find("got 5 bytes of samples for 3 x 2 pixels, expected 6") !=
+  CHECK(opened(of8.substr(0, of8.size() - 1)).find("got 5 bytes of pixel data for 3 x 2 pixels, expected 6") !=
         std::string::npos);
-  CHECK(opened(of8 + "x").find("got 7 bytes of samples") != std::string::npos);
+  CHECK(opened(of8 + "x").find("got 7 bytes of pixel data") != std::string::npos);
   CHECK(opened(of8 + of8).find("if it contains several images") != std::string::npos);
   CHECK(opened("P5 70000 1 255 " + std::string(70'000, 'x')).find("is a PGM with a damaged header") !=
         std::string::npos);

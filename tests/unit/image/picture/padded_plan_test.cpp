@@ -291,7 +291,7 @@ TEST_CASE("plans that cannot be padded are refused") {
     return std::string("no error");
   };
   CHECK(refused([&] { static_cast<void>(reflected.resize(9, 9)); }) ==
-        "an image cannot be resized after it was padded with its own pixels");
+        "an image cannot be resized after it was padded with copies of its pixels");
   const mr::crop_box all{.left = 2, .top = 2, .width = 40, .height = 30};
   CHECK(refused([&] { static_cast<void>(reflected.crop(all).resize(9, 9)); }) == "no error");
   CHECK(refused([&] { static_cast<void>(reflected.pad(1)); }) == "an image cannot have two kinds of padding");

@@ -340,7 +340,7 @@ TEST_CASE("a forged size allocates no memory") {
     const auto file = slow::png_with_stream(forged, {}, stream);
     CHECK(decode(file, {}).error.starts_with("the PNG is too short for its declared size: got " +
                                              std::to_string(stream.size() + 24) +
-                                             " bytes of image data, expected enough for 1360000"));
+                                             " bytes of compressed data, expected enough for 1360000"));
   }
 }
 

@@ -87,11 +87,14 @@ TEST_CASE("an impossible IHDR is refused") {
   CHECK(message_of(with_head(file, 4, 0x8000'0000, 4)) ==
         "the PNG's IHDR declares invalid sides: got 5 x 2147483648 pixels, expected 1 to 2147483647 per side");
   CHECK(message_of(with_head(file, 11, 1)) ==
-        "the PNG's IHDR declares an unknown method: got compression 0, filter 1, interlace 0, expected 0, 0, 0 or 1");
+        "the PNG's IHDR declares an unknown method: got compression 0, filter 1, interlace 0, "
+        "expected compression 0, filter 0, and interlace 0 or 1");
   CHECK(message_of(with_head(file, 12, 2)) ==
-        "the PNG's IHDR declares an unknown method: got compression 0, filter 0, interlace 2, expected 0, 0, 0 or 1");
+        "the PNG's IHDR declares an unknown method: got compression 0, filter 0, interlace 2, "
+        "expected compression 0, filter 0, and interlace 0 or 1");
   CHECK(message_of(with_head(file, 10, 9)) ==
-        "the PNG's IHDR declares an unknown method: got compression 9, filter 0, interlace 0, expected 0, 0, 0 or 1");
+        "the PNG's IHDR declares an unknown method: got compression 9, filter 0, interlace 0, "
+        "expected compression 0, filter 0, and interlace 0 or 1");
   std::size_t possible = 0;
   for (std::size_t color = 0; color < 256; ++color)
     for (std::size_t depth = 0; depth < 256; ++depth) {

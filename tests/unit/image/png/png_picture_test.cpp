@@ -216,7 +216,7 @@ TEST_CASE("PNGs that are not a label map are refused, and damaged ones") {
         "indices or gray");
   const auto deep = slow::make_png(slow::random_samples({.width = 3, .height = 3, .color = 0, .depth = 16}, 1));
   CHECK(error(deep) ==
-        "labels: the field 'seg.png' is a label map of the wrong sample type: got 16 bits, expected 8 bits");
+        "labels: the field 'seg.png' is a label map of the wrong element type: got 16 bits, expected 8 bits");
   auto file = slow::make_png(slow::random_samples({.width = 30, .height = 30, .color = 3}, 1));
   CHECK(error(file) == "no error");
   file.resize(file.size() - 100);
@@ -363,7 +363,7 @@ TEST_CASE("u16() names the files, plans and rows that it refuses") {
   CHECK(refused(of_kind(0, 16)) == "the PNG is not 16-bit RGB: got 1 channels of 16 bits, expected 3 or 4 channels of "
                                    "16 bits. Use mr::labels<std::uint16_t>() for gray or palette PNGs");
   CHECK(refused(of_kind(2, 8)).ends_with("Leave out u16() for 8-bit images"));
-  CHECK(refused(of_kind(4, 16)).ends_with("Write the samples as a 16-bit RGB PNG"));
+  CHECK(refused(of_kind(4, 16)).ends_with("Write the values as a 16-bit RGB PNG"));
   const auto jpeg = mr::encode_jpeg(mr::image({4, 4, 3}));
   CHECK(message_of<mr::data_error>([&] { static_cast<void>(mr::jpeg(slow::view(jpeg)).u16()); })
             .find("got the format jpeg, expected a PNG of 16-bit RGB") != std::string::npos);
@@ -383,5 +383,5 @@ TEST_CASE("u16() names the files, plans and rows that it refuses") {
   std::vector<std::byte> cut(file.begin(), file.end() - 40);
   CHECK_THROWS_AS(static_cast<void>(mr::png(slow::view(cut)).u16().values()), mr::data_error);
   CHECK(message_of<mr::data_error>([&] { static_cast<void>(mr::labels<std::uint16_t>(slow::view(file))); })
-            .ends_with("Use mr::png(field).u16() for samples of 16-bit RGB, such as optical flow"));
+            .ends_with("Use mr::png(field).u16() for 16-bit RGB values, such as optical flow"));
 }

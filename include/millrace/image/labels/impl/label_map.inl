@@ -49,7 +49,7 @@ MILLRACE_INLINE label_source open_pgm_labels(bytes field) {
   if (available != h.data_bytes())
     throw_label_error(field,
                       "is a PGM with the wrong number of bytes: got " + std::to_string(available) +
-                          " bytes of samples for " + std::to_string(source.width) + " x " +
+                          " bytes of pixel data for " + std::to_string(source.width) + " x " +
                           std::to_string(source.height) + " pixels, expected " + std::to_string(h.data_bytes()),
                       "Fetch the file again, or write one map per file if it contains several images");
   source.field = std::move(field);
@@ -94,7 +94,7 @@ MILLRACE_INLINE label_source open_labels(bytes field, std::size_t limit_bytes) {
                           " on each side",
                       "Cut the map and its image into tiles");
   if (source.sample_bytes > limit_bytes)
-    throw_label_error(source.field, "is a label map of the wrong sample type: got 16 bits, expected 8 bits",
+    throw_label_error(source.field, "is a label map of the wrong element type: got 16 bits, expected 8 bits",
                       "Use label_map<std::uint16_t>, and labels<std::uint16_t>()");
   return source;
 }
@@ -138,7 +138,7 @@ MILLRACE_INLINE label_source open_png_labels(bytes field) {
                       "is a PNG that is not a label map: got " + std::to_string(header.channels()) +
                           " channels, expected palette indices or gray",
                       header.depth == 16 && header.channels() > 2
-                          ? "Use mr::png(field).u16() for samples of 16-bit RGB, such as optical flow"
+                          ? "Use mr::png(field).u16() for 16-bit RGB values, such as optical flow"
                           : "Write one class index per pixel as a palette PNG, or as an 8-bit or 16-bit gray PNG");
   label_source source{.width = header.width,
                       .height = header.height,

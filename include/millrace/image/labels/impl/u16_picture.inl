@@ -24,7 +24,7 @@ MILLRACE_INLINE u16_picture::u16_picture(const picture& plan) : guard_(plan.guar
   if (std::string_view(plan.file_.format->name) != "png")
     throw data_error("the file cannot be read as 16-bit RGB: got the format " + std::string(plan.file_.format->name) +
                          ", expected a PNG of 16-bit RGB",
-                     "Use mr::png(), or write the samples as a 16-bit RGB PNG", plan.where());
+                     "Use mr::png(), or write the values as a 16-bit RGB PNG", plan.where());
   if (plan.operation_)
     refuse_plan("operations on its pixels, such as a photometric_plan", "Call u16() on a plan of crops and flips");
   if (plan.file_.format_options != 0) refuse_plan("a background", "Leave png_options::background empty");
@@ -35,7 +35,7 @@ MILLRACE_INLINE u16_picture::u16_picture(const picture& plan) : guard_(plan.guar
                          std::to_string(header.depth) + " bits, expected 3 or 4 channels of 16 bits",
                      header.channels() == 1 ? "Use mr::labels<std::uint16_t>() for gray or palette PNGs"
                      : header.depth == 8    ? "Leave out u16() for 8-bit images"
-                                            : "Write the samples as a 16-bit RGB PNG",
+                                            : "Write the values as a 16-bit RGB PNG",
                      plan.where());
   source_ = detail::label_source{.field = plan.data_,
                                  .width = header.width,
@@ -53,10 +53,11 @@ MILLRACE_INLINE error_location u16_picture::where() const {
 MILLRACE_INLINE u16_picture u16_picture::apply(const millrace::geometry& g) const {
   const picture_size expected = g.source();
   if (source_.width != expected.width || source_.height != expected.height)
-    throw data_error("the 16-bit image differs in size from the image of the geometry in apply(): got " +
+    throw data_error("the 16-bit image differs in size from the image whose geometry apply() received: got " +
                          std::to_string(source_.width) + " x " + std::to_string(source_.height) + " pixels, expected " +
                          std::to_string(expected.width) + " x " + std::to_string(expected.height),
-                     "Write the 16-bit image in the stored size of the image that has this geometry", where());
+                     "Write the 16-bit image in the size of that image before any crop, resize or EXIF rotation",
+                     where());
   u16_picture next = *this;
   next.geometry_ = g;
   return next;
@@ -91,9 +92,9 @@ MILLRACE_INLINE detail::channel_scale detail::u16_scale_of(const sample_normaliz
   const float largest = __builtin_fmaf(65'535.0F, result.scale, result.bias);
   const auto is_finite = [](float x) { return __builtin_isfinite(x) != 0; };
   if (!(deviation > 0) || !is_finite(result.scale) || !is_finite(result.bias) || !is_finite(largest))
-    throw setup_error("the normalization of 16-bit samples is invalid: got mean " + std::to_string(mean) + " and std " +
+    throw setup_error("the normalization of 16-bit values is invalid: got mean " + std::to_string(mean) + " and std " +
                           std::to_string(deviation) + " in channel " + std::to_string(channel),
-                      "Set a finite mean and a finite std above 0, in units of samples (0 to 65535)");
+                      "Set a finite mean and a finite std above 0, in units of pixel values (0 to 65535)");
   return result;
 }
 

@@ -76,7 +76,7 @@ MILLRACE_INLINE void picture::resize_here(std::size_t height, std::size_t width)
                       "Pass a width and a height from 1 to " + std::to_string(most), where());
   if (is_padded()) {
     if (padding_.mode != padding_mode::constant)
-      throw setup_error("an image cannot be resized after it was padded with its own pixels",
+      throw setup_error("an image cannot be resized after it was padded with copies of its pixels",
                         "Call resize() before pad(), or pad with a color", where());
     remove_hidden();
   }

@@ -15,7 +15,7 @@ namespace millrace { inline namespace MILLRACE_ABI {
 
 MILLRACE_RARE void kept_boxes::throw_too_few(std::size_t values, std::size_t index) {
   throw setup_error("box " + std::to_string(index) + " has no value: got " + std::to_string(values) +
-                        " values, expected one sample for each key for each box",
+                        " values, expected one value for each box",
                     "Pass one value for each box, in the order of the boxes");
 }
 

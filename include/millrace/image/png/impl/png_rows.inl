@@ -97,7 +97,7 @@ MILLRACE_INLINE png_header read_png_ihdr(std::span<const std::byte> data, const 
   if (byte(10) != 0 || byte(11) != 0 || byte(12) > 1)
     throw_bad_png("the PNG's IHDR declares an unknown method: got compression " + std::to_string(byte(10)) +
                   ", filter " + std::to_string(byte(11)) + ", interlace " + std::to_string(byte(12)) +
-                  ", expected 0, 0, 0 or 1");
+                  ", expected compression 0, filter 0, and interlace 0 or 1");
   header.interlaced = byte(12) == 1;
   // The second limit keeps the bytes of a row and of all rows below 2^48.
   constexpr std::uint64_t pixel_limit = std::uint64_t{1} << 44;
@@ -197,7 +197,7 @@ MILLRACE_INLINE void png_image_data::check_remaining_chunks() {
     at_ = chunk->end;
   }
   throw_bad_png("the PNG ends after " + std::to_string(file_.size()) +
-                " bytes, after its last row and before its IEND");
+                " bytes, between its last row and its IEND chunk");
 }
 
 MILLRACE_INLINE void png_rows::begin(std::span<const std::byte> file, const png_header& header, const reading& how) {
@@ -216,7 +216,8 @@ MILLRACE_INLINE void png_rows::begin(std::span<const std::byte> file, const png_
 MILLRACE_INLINE void png_rows::expect(std::uint64_t bytes) const {
   if (bytes / max_inflation <= stored_bytes_) return;
   throw_bad_png("the PNG is too short for its declared size: got " + std::to_string(stored_bytes_) +
-                " bytes of image data, expected enough for " + std::to_string(bytes) + " bytes of rows");
+                " bytes of compressed data, expected enough for " + std::to_string(bytes) +
+                " bytes of decompressed rows");
 }
 
 MILLRACE_INLINE void png_rows::begin_rows(const part& rows) {
