@@ -187,7 +187,7 @@ TEST_CASE("a source or a rank's share of it without a sample that has the fields
                                    {.threads = 1, .notice = mr::quiet});
   CHECK(all.find("the source has no sample: its 4 shards were read to the end in epoch 0; .having omits samples "
                  "without 'webp;gif' and 'id'") != std::string::npos);
-  CHECK(all.find("Compare .having with the fields that examples/inspect counts") != std::string::npos);
+  CHECK(all.find("Compare .having with the fields that examples/inspect lists") != std::string::npos);
   save(names[0], file("a.id", "1") + file("a.gif", "x") + end_marker());   // only this shard has one
   for (const int threads : {0, 2}) {
     const std::string share = error_of(mr::shards(names, {.index = mr::index::off, .having = "gif"}),

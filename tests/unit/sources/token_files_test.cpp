@@ -208,7 +208,8 @@ TEST_CASE("an index that does not match its .bin file is an error that names the
   fails(with([](index_file& i) { i.documents = {0, 2, 9}; }), "document 2 begins at sequence 9 of 4");
   fails(with([](index_file& i) { i.documents = {1, 4}; }), "document 0 begins at sequence 1 of 4");
   fails(with([](index_file& i) { i.documents = {0, 2}; }), "describes another .bin file");
-  fails(with([](index_file& i) { i.lengths[3] = 5; }), "got 10 tokens in documents of 4 sequences, expected 9 tokens");
+  fails(with([](index_file& i) { i.lengths[3] = 5; }),
+        "got 10 tokens in the 4 sequences of its documents, expected the 9 tokens");
   fails(with([](index_file& i) { i.documents.clear(); }), "does not have the size that its counts declare");
 
   const std::string bytes = usual.bytes();

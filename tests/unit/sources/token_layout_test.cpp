@@ -145,7 +145,7 @@ TEST_CASE("tokens of .npy files and of llm.c are read by their headers") {
   CHECK(problem(npy_of("<u2", "(4294967296, 4294967297)", six)).find("64 bits") != std::string::npos);
   CHECK(problem(npy("{'descr': '<u2', 'fortran_order': True, 'shape': (2, 3), }", six)).find("Fortran") !=
         std::string::npos);
-  CHECK(problem(npy_of("<u2", "(6,)", six), {.length = 3, .token_bytes = 4}).find("got 2 bytes by its header") !=
+  CHECK(problem(npy_of("<u2", "(6,)", six), {.length = 3, .token_bytes = 4}).find("2 bytes according to its header") !=
         std::string::npos);
   CHECK(problem(npy_of("<u2", "(6,)", six).substr(0, 40)).find("an unknown header") != std::string::npos);
   CHECK(problem("12", {.length = 3, .header_bytes = 3}).find("shorter than its header") != std::string::npos);
@@ -210,14 +210,14 @@ TEST_CASE("tokens that are wider than in their name are an error, not halves") {
   };
   for (const char* name : {"a.bin", "a.u16"}) {
     CHECK(error_in(name, raw(narrow), 0) == "no error");
-    CHECK(error_in(name, raw(wide), 0).find("got numbers of 4 bytes, expected 2 by its name") != std::string::npos);
-    CHECK(error_in(name, raw(widest), 0).find("Set token_files_options::token_bytes = 8, or 2") != std::string::npos);
+    CHECK(error_in(name, raw(wide), 0).find("got numbers of 4 bytes, expected 2 bytes") != std::string::npos);
+    CHECK(error_in(name, raw(widest), 0).find("token_bytes = 8. If the tokens have 2 bytes") != std::string::npos);
     CHECK(error_in(name, raw(wide), 4) == "no error");
     CHECK(error_in(name, raw(wide), 2) == "no error");
     CHECK(error_in(name, std::string(2'000, '\0'), 0) == "no error");
   }
   CHECK(error_in("b.u32", raw(wide), 0) == "no error");
-  CHECK(error_in("b.u32", raw(widest), 0).find("got numbers of 8 bytes, expected 4 by its name") != std::string::npos);
+  CHECK(error_in("b.u32", raw(widest), 0).find("got numbers of 8 bytes, expected 4 bytes") != std::string::npos);
   // Zeros at every other place of few values are not a proof.
   std::vector<std::uint16_t> few;
   for (int i = 0; i < 300; ++i) few.push_back(static_cast<std::uint16_t>(i % 2 == 0 ? i % 6 : 0));

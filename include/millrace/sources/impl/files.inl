@@ -232,7 +232,7 @@ MILLRACE_INLINE files_source::files_source(named_files files, const files_option
     if (data.classes.empty())
       throw setup_error("the files have no classes: no key contains a folder; the first key is '" +
                             printable(std::string_view(files.paths.front()).substr(files.root_bytes)) + "'",
-                        "Use a pattern whose first glob matches the class folders, or set files_options::root");
+                        "Use a pattern whose first wildcard matches the class folders, or set files_options::root");
   }
   if (o.where) {
     const std::size_t before = files.paths.size();

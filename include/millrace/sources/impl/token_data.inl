@@ -73,7 +73,7 @@ MILLRACE_INLINE token_data::token_data(const file_list& files, const token_data_
   }
   if (std::any_of(counts_.begin(), counts_.end(), [](std::uint64_t n) { return n > 0; })) return;
   if (o.windows.documents)
-    throw setup_error("no file of token_files() has a document with tokens", "Check how the files were written",
+    throw setup_error("no file of token_files() has a document with tokens", "Check the program that wrote the files",
                       {.shard = files_.size() > 0 ? files_.name(0) : std::string()});
   throw setup_error("no file of token_files() has a complete window: got at most " + std::to_string(most) +
                         " tokens in a file, expected " + std::to_string(o.windows.length),

@@ -37,7 +37,9 @@ MILLRACE_INLINE std::string remedy_of(file_kind kind) {
 
 /// Throws the error for a file that contains something other than tokens.
 [[noreturn]] MILLRACE_INLINE void fail_as_container(const token_file_head& file, file_kind kind) {
-  fail(file, "is a container: got " + std::string(name_of(kind)) + ", expected little-endian numbers or a .npy file",
+  fail(file,
+       "does not contain plain tokens: got " + std::string(name_of(kind)) +
+           ", expected little-endian numbers or a .npy file",
        remedy_of(kind) + ". Set token_files_options::header_bytes = 0 to read its bytes as tokens anyway");
 }
 
@@ -51,8 +53,8 @@ MILLRACE_INLINE void check_token_bytes(const token_file_head& file, const token_
                                        const token_layout_options& o) {
   if (o.token_bytes == 0 || o.token_bytes == l.type.bytes) return;
   fail(file,
-       "has tokens of another size: got " + std::to_string(l.type.bytes) + " bytes by its header, expected " +
-           std::to_string(o.token_bytes) + " bytes",
+       "has tokens of another size: got " + std::to_string(l.type.bytes) +
+           " bytes according to its header, expected token_bytes = " + std::to_string(o.token_bytes),
        "Omit token_files_options::token_bytes");
 }
 
@@ -85,7 +87,7 @@ MILLRACE_INLINE token_layout npy(const token_file_head& file) {
   std::size_t bytes = byte_at(8) | byte_at(9) << 8;
   if (!is_short) bytes |= byte_at(10) << 16 | byte_at(11) << 24;
   const auto wrong = [&](const std::string& got) {
-    fail(file, "is a .npy file of another kind: got " + got + ", expected integers in one or two dimensions",
+    fail(file, "is a .npy file of an unsupported kind: got " + got + ", expected integers in one or two dimensions",
          "Save the ids as numpy.uint16 or numpy.uint32 with numpy.save()");
   };
   if (byte_at(6) < 1 || byte_at(6) > 3 || header_at + bytes > all.size()) wrong("an unknown header");
@@ -141,10 +143,10 @@ MILLRACE_INLINE void check_width(const token_file_head& file, const token_layout
   if (o.token_bytes > 0 || (bytes != 2 && bytes != 4) || !has_empty_halves(file.front, bytes)) return;
   const std::size_t wide = bytes == 2 && has_empty_halves(file.front, 4) ? 8 : 2 * bytes;
   fail(file,
-       "seems to contain wider tokens: got numbers of " + std::to_string(wide) + " bytes, expected " +
-           std::to_string(bytes) + " by its name",
-       "Set token_files_options::token_bytes = " + std::to_string(wide) + ", or " + std::to_string(bytes) +
-           " if these are the tokens");
+       "seems to contain wider tokens than its name states: got numbers of " + std::to_string(wide) +
+           " bytes, expected " + std::to_string(bytes) + " bytes",
+       "Set token_files_options::token_bytes = " + std::to_string(wide) + ". If the tokens have " +
+           std::to_string(bytes) + " bytes, set it to " + std::to_string(bytes));
 }
 
 MILLRACE_INLINE token_layout flat(const token_file_head& file, const token_layout_options& o) {

@@ -97,7 +97,8 @@ MILLRACE_INLINE std::optional<megatron_index> read_megatron_index(const storage&
   if (!opened) return std::nullopt;
   opened_index& index = *opened;
   if (!index.is_megatron)
-    index.fail("has another format: expected the mark MMIDIDX", "Pass the .bin file of the index");
+    index.fail("is in another format: expected a file that begins with MMIDIDX",
+               "Pass a .bin file whose .idx file was written by Megatron");
   const std::span<const std::byte> head(index.head);
   if (const auto version = number_at<std::uint64_t>(head, 9); version != 1)
     index.fail("has another version: got " + std::to_string(version) + ", expected 1");
@@ -136,9 +137,9 @@ MILLRACE_INLINE std::optional<megatron_index> read_megatron_index(const storage&
     else result.first_tokens.push_back(token);
   }
   if (sequence != sequences || token != tokens || bin_bytes % result.type.bytes != 0)
-    index.fail("describes another .bin file: got " + std::to_string(token) + " tokens in documents of " +
-                   std::to_string(sequence) + " sequences, expected " + std::to_string(tokens) + " tokens and " +
-                   std::to_string(sequences) + " sequences",
+    index.fail("describes another .bin file: got " + std::to_string(token) + " tokens in the " +
+                   std::to_string(sequence) + " sequences of its documents, expected the " + std::to_string(tokens) +
+                   " tokens of the .bin file in " + std::to_string(sequences) + " sequences",
                "Copy both files again");
   return result;
 }

@@ -18,7 +18,7 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 MILLRACE_RARE void throw_file_error(const std::string& problem, const std::string& path, int failure) {
   throw io_error(problem + " '" + printable(path) + "': " + std::strerror(failure),
-                 failure == ENOSPC || failure == EDQUOT ? "Delete other files. The next records are then written"
+                 failure == ENOSPC || failure == EDQUOT ? "Free some disk space. Later records are then written"
                                                         : "Check the path and its permissions");
 }
 

@@ -101,8 +101,9 @@ class indexed_shard {
       used().index->identify(head.shard);
     }
     if (head.identified && now == file_stamp{head.shard.size_bytes, head.shard.modified_ns}) return;
-    const std::string sizes = std::to_string(now.size_bytes) + " bytes, expected " +
-                              std::to_string(head.shard.size_bytes) + " bytes and the same version as in ";
+    const std::string sizes = "another version or size (" + std::to_string(now.size_bytes) +
+                              " bytes), expected the version of " + std::to_string(head.shard.size_bytes) +
+                              " bytes in ";
     const error_location where{.stage = "index", .shard = name};
     if (head.of_set_index)
       throw data_error("the shard does not match the set index: got " + sizes + "the set index",

@@ -72,7 +72,7 @@ MILLRACE_RARE std::string choice_search::text(std::uint64_t positions, std::uint
   const std::string fields = choice_->having.text();
   if (samples > 0 && lacking_ == samples)
     throw setup_error("no sample is chosen: 0 of " + std::to_string(samples) + " samples have " + fields,
-                      "Compare .having with the fields that examples/inspect counts");
+                      "Compare .having with the fields that examples/inspect lists");
   return std::to_string(positions) + " of " + std::to_string(samples) + " samples chosen" +
          (fields.empty() ? "" : " (" + std::to_string(lacking_) + " lack " + fields + ")");
 }

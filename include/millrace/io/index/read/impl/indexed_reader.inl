@@ -90,7 +90,7 @@ MILLRACE_INLINE record indexed_reader::read_one(std::uint32_t number) {
 MILLRACE_RARE void indexed_reader::throw_damage() {
   shard_reader reader = reader_of({.number = index_->samples(), .offset_bytes = index_->facts().resume_offset_bytes});
   while (reader.next()) {}
-  throw data_error("the shard is intact now, but its index records damage: " + printable(index_->damage()),
+  throw data_error("the shard is intact now, but was damaged when its index was built: " + printable(index_->damage()),
                    "Remove its index, and start again", where({}, index_->facts().damage_offset_bytes));
 }
 
@@ -191,7 +191,7 @@ MILLRACE_INLINE void indexed_reader::fill_block() {
     ++counters_.reads;
     counters_.read_bytes += got;
     if (got < p.size)
-      throw lost_shard_error("the shard ends here: got a smaller size than when its index was built",
+      throw lost_shard_error("the shard ends at this offset: got a smaller size than when its index was built",
                              "Shards must not change while they are read: copy or download it again",
                              where({}, p.offset_bytes + got));
   }

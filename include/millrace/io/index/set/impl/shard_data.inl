@@ -68,7 +68,8 @@ MILLRACE_RARE void shard_data::choose(const sample_choice& choice, notice_outlet
   choice_text_ = search.text(positions, stored_samples_);
   if (positions == 0 && stored_samples_ > 0)
     throw setup_error("no sample is chosen: .only, .without, .where or .repeats exclude all " +
-                          std::to_string(stored_samples_) + (missing_keys_.empty() ? "" : "; " + missing_keys_),
+                          std::to_string(stored_samples_) + " samples" +
+                          (missing_keys_.empty() ? "" : "; " + missing_keys_),
                       search.advice());
 }
 

@@ -191,7 +191,7 @@ MILLRACE_INLINE void shard_reader::read_field(std::string_view name) {
   bad_sample_ = true;
   if (builder_.has(field_))
     throw data_error("the sample '" + printable(builder_.key()) + "' has the field '" + printable(field_) +
-                         "' twice: expected each field once (upper and lower case are the same)",
+                         "' twice: expected each field once (names that differ only in case are the same)",
                      "If two samples have the same key, use different keys, and write the shard again", where());
   check_limits();
   bad_sample_ = false;
