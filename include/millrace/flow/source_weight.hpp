@@ -147,7 +147,8 @@ class source_weight {
 
   source_weight(std::vector<point> points, bool linear) : points_(std::move(points)), linear_(linear) {
     if (points_.empty())
-      throw setup_error("the weight of a source has no points", "Pass at least one position and its weight");
+      throw setup_error("the weight of a source is an empty list, expected at least one position with a weight",
+                        "Pass at least one position and its weight");
     for (std::size_t i = 0; i < points_.size(); ++i) {
       const auto& [position, weight] = points_[i];
       if (!detail::is_finite(weight) || weight < 0)

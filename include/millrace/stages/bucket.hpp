@@ -151,7 +151,7 @@ inline void check(const bucket_options& o) {
                       "Set bucket_options::tokens to a multiple of the last boundary");
   if (o.flush_every == 0)
     throw setup_error("bucket() never fills a bucket: got bucket({.flush_every = 0})",
-                      "Set flush_every to many times the batch size");
+                      "Set bucket_options::flush_every, in samples, to many times the batch size");
 }
 
 /// Returns the first of these columns that has a length, or the first column if no column has a length.

@@ -148,8 +148,9 @@ TEST_CASE("with fixed slots a batch whose slot is still leased is refused by nam
     auto first = run.next();
     run.next();
     run.next();
-    CHECK_THROWS_WITH_AS(run.next(), doctest::Contains("slot 0, which the next batch needs, is leased: 1 batch is "
-                                                       "still in use"),
+    CHECK_THROWS_WITH_AS(run.next(), doctest::Contains("slot 0, which the next batch needs, is leased: the batch "
+                                                       "in this slot is still in use (in total, 1 batch is "
+                                                       "still in use)"),
                          mr::setup_error);
     first.release();
     const auto next = run.next();

@@ -47,9 +47,9 @@ std::string refusal_of(const std::string& text) {
   try {
     static_cast<void>(mr::parse_position(text));
   } catch (const mr::data_error& e) {
-    const std::string always = "this is not a resume point of a run: ";
+    const std::string always = "the resume text is not valid: ";
     const std::string& m = e.message();
-    return m.starts_with(always) ? m.substr(always.size(), m.rfind("; it has ") - always.size()) : m;
+    return m.starts_with(always) ? m.substr(always.size(), m.rfind("; got ") - always.size()) : m;
   }
   return "no error";
 }
@@ -300,7 +300,7 @@ TEST_CASE("values that the checksum accepts are still validated") {
         "'epoch=' is missing before ' seed=7 epoch=3 position=640000 lanes=48'");
   CHECK(with("seed=7", "seed=7\n") == "seed=7\\x0a is not a valid number for this field");
   CHECK(with("version=6", "version=9") ==
-        "this resume point has version 9, and only versions 1 to 8 are supported");
+        "the resume text has version 9, and only versions 1 to 8 are supported");
   CHECK(refusal_of(text + " ") == "data follows its checksum");
   CHECK(refusal_of(text + "\n\n") == "data follows its checksum");
   CHECK(refusal_of(std::string(100'000, 'x')) == "it does not begin with 'millrace'");

@@ -305,7 +305,7 @@ TEST_CASE("invalid weights by position are refused, with their position") {
   CHECK(weight::linear({{10, 1}, {20, 3}}).at(15) == 2);
   CHECK(weight::linear({{10, 1}, {20, 3}}).at(5) == 1);
   CHECK(weight::steps({{10, 1}, {20, 3}}).at(20) == 3);
-  CHECK_THROWS_WITH_AS(weight::steps({}), doctest::Contains("has no points"), mr::setup_error);
+  CHECK_THROWS_WITH_AS(weight::steps({}), doctest::Contains("a source is an empty list"), mr::setup_error);
   CHECK_THROWS_WITH_AS(weight::steps({{9, 1}, {9, 2}}), doctest::Contains("got position 9 after 9"), mr::setup_error);
   CHECK_THROWS_WITH_AS(weight::linear({{0, 1}, {9, -1}}), doctest::Contains("invalid at position 9: got -1"),
                        mr::setup_error);

@@ -225,11 +225,11 @@ TEST_CASE("invalid strides, ranks and resume points are refused by name") {
     s.mix.stride = stride;
     return s;
   };
-  CHECK(refusal(with(4, 3)).find("the two rows of a pair would be on different ranks: got rows at a distance of 4, "
+  CHECK(refusal(with(4, 3)).find("mix_rows() would pair rows of different ranks: got a stride of 4, "
                                  "expected a multiple of the 3 ranks") != std::string::npos);
   const std::string text = run_mixed(shards, with(4, 1)).positions[0];
   CHECK(text.find(" stride=4 ") != std::string::npos);
-  CHECK(refusal(with(0, 3, text)).find("got rows at a distance of 4 (from the resume point), expected a multiple of "
+  CHECK(refusal(with(0, 3, text)).find("got a stride of 4 (from the resume point), expected a multiple of "
                                        "the 3 "
                                        "ranks. Resume with a number of ranks that divides") != std::string::npos);
   CHECK(refusal(with(2, 1, text)).find("the stride of mixed rows was 4 and is 2") != std::string::npos);

@@ -129,7 +129,7 @@ TEST_CASE("a resume point of another seed, window, data set, batch or lane count
   more.close();
   CHECK_THROWS_WITH_AS(resumed(shards, {})(), doctest::Contains("the data set was"), mr::setup_error);
   CHECK_THROWS_WITH_AS(run(shards, {.resume = position.substr(0, 60)}),
-                       doctest::Contains("this is not a resume point"), mr::data_error);
+                       doctest::Contains("the resume text is not valid"), mr::data_error);
 }
 
 TEST_CASE("contradicting options are refused at the start") {

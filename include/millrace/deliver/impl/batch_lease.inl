@@ -50,11 +50,12 @@ MILLRACE_RARE void batch_output::free_host_slot(std::size_t slot) noexcept {
 
 MILLRACE_RARE void throw_all_leased(const batch_output& from, std::optional<std::uint64_t> fixed) {
   const std::size_t count = from.leased();
-  const std::string in_use = std::to_string(count) + (count == 1 ? " batch is" : " batches are") + " still in use, ";
+  const std::string in_use = std::to_string(count) + (count == 1 ? " batch is" : " batches are") + " still in use";
   throw setup_error(
       fixed ? "slot " + std::to_string(*fixed % from.lease_slots()) +
-                  ", which the next batch needs, is leased: " + in_use + "including the batch in this slot"
-            : "all slots are leased: " + in_use + "so no further batch can be created",
+                  ", which the next batch needs, is leased: the batch in this slot is still in use (in total, " +
+                  in_use + ")"
+            : "all slots are leased: " + in_use + ", so no further batch can be created",
       "Release batches before you request the next batch, raise prefetch({.batches}), raise to_device({.slots}), or "
       "set session_options::leases_released_by_other_threads");
 }
@@ -97,8 +98,9 @@ MILLRACE_INLINE void batch_lease::throw_empty(const char* call) {
 }
 
 MILLRACE_INLINE void batch_lease::throw_no_flags() {
-  throw setup_error("the batch has no valid() and replaced() flags: without a policy for damage, all rows are valid",
-                    "Set session_options::on_damage to replace or mask, or set .pad_last of batch()");
+  throw setup_error(
+      "the batch has no valid() and replaced() flags: without .on_damage and .pad_last, all rows are valid",
+      "Set session_options::on_damage to replace or mask, or set .pad_last of batch()");
 }
 
 MILLRACE_INLINE std::span<const std::string_view> batch_lease::keys() const {

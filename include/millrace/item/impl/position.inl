@@ -51,9 +51,8 @@ MILLRACE_RARE void position_reader::read_checksum() {
 }
 
 MILLRACE_RARE void position_reader::fail(const std::string& problem) const {
-  throw data_error(
-      "this is not a resume point of a run: " + problem + "; it has " + std::to_string(text_.size()) + " bytes",
-      "Pass the text that batch::resume_text() returned, complete and unchanged");
+  throw data_error("the resume text is not valid: " + problem + "; got " + std::to_string(text_.size()) + " bytes",
+                   "Pass the text that batch::resume_text() returned, complete and unchanged");
 }
 
 }   // namespace detail
@@ -86,7 +85,7 @@ MILLRACE_RARE position parse_position(std::string_view text) {
   detail::for_each_field(p, [&]<class T>(const detail::position_field& field, T& member) {
     member = static_cast<T>(reader.read(field));
     if (p.version < position::older_index_version || p.version > position::packing_version)
-      throw data_error("this resume point has version " + std::to_string(p.version) + ", and only versions " +
+      throw data_error("the resume text has version " + std::to_string(p.version) + ", and only versions " +
                            std::to_string(position::older_index_version) + " to " +
                            std::to_string(position::packing_version) + " are supported",
                        "Resume with the release of Millrace that wrote it");

@@ -134,7 +134,7 @@ MILLRACE_RARE void record::throw_missing(std::string_view names) const {
   }
   const std::string longer = longer_name(names);
   throw detail::missing_field_error(
-      "the record has no field '" + printable(names) + "'; it has " + (present.empty() ? "none" : present),
+      "the record has no field '" + printable(names) + "'; it has " + (present.empty() ? "no fields" : present),
       longer.empty() ? "Name a field that every sample has, list alternatives as \"jpg;png\", call has() first, or "
                        "choose samples by .having = \"" +
                            printable(names) + "\""

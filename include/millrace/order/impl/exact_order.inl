@@ -108,7 +108,7 @@ MILLRACE_RARE exact_order::exact_order(options o) : options_(std::move(o)), lane
                       "Use a smaller batch, more data, or batch({.drop_last = false})");
   if (!exact() && options_.epoch_batches != options::endless && options_.epoch_batches > max_positions / batch)
     throw setup_error("an epoch of " + std::to_string(options_.epoch_batches) + " batches is too long",
-                      "Choose fewer batches, or an endless epoch");
+                      "Lower session_options::epoch_batches, or set it to endless");
   permutes_ = options_.permutes && options_.shuffled && options_.window >= samples_ && options_.window > 1;
   if (lanes_are_automatic_) options_.lanes = automatic_lanes(options_);
   lane_window_ = lane_jitter::places(options_.window) / options_.lanes;

@@ -179,7 +179,7 @@ MILLRACE_INLINE void mix_plan::set_length() {
   if (!cycles()) {
     if (schedule_) positions_ = pass;
     if (options_.epoch_batches != exact_order_options::exact_pass)
-      throw setup_error("epochs of a fixed number of batches need sources that restart when they run out",
+      throw setup_error("session_options::epoch_batches needs sources that restart when they run out",
                         "Set mix_options::on_exhausted to exhausted::repeat");
     if (options_.drop_last) dropped_ = positions_ % batch;
     positions_ -= dropped_;
@@ -199,7 +199,7 @@ MILLRACE_INLINE void mix_plan::set_length() {
   } else if (options_.epoch_batches != exact_order_options::exact_pass) {
     if (options_.epoch_batches > max_positions / batch)
       throw setup_error("an epoch of " + std::to_string(options_.epoch_batches) + " batches is too long",
-                        "Choose fewer batches, or an endless epoch");
+                        "Lower session_options::epoch_batches, or set it to endless");
     positions_ = options_.epoch_batches * batch;
   } else {
     positions_ = (pass + batch - 1) / batch * batch;

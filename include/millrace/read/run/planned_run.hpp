@@ -49,10 +49,9 @@ inline MILLRACE_RARE_CODE std::uint32_t row_stride(const row_stride_options& o) 
   if (!o.requested) return 0;
   const bool resumed = *o.requested == 0 && o.of_resume_point > 0;
   const std::size_t stride = *o.requested > 0 ? *o.requested : resumed ? o.of_resume_point : o.mine.size;
-  const std::string got = "got rows at a distance of " + std::to_string(stride) +
-                          (resumed ? " (from the resume point)" : "");
+  const std::string got = "got a stride of " + std::to_string(stride) + (resumed ? " (from the resume point)" : "");
   if (stride % o.mine.size != 0)
-    throw setup_error("the two rows of a pair would be on different ranks: " + got + ", expected a multiple of the " +
+    throw setup_error("mix_rows() would pair rows of different ranks: " + got + ", expected a multiple of the " +
                           std::to_string(o.mine.size) + " ranks",
                       resumed ? "Resume with a number of ranks that divides the stride"
                               : "Set mix_rows' .stride to a multiple of the number of ranks, or omit it");

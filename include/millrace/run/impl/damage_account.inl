@@ -80,7 +80,7 @@ MILLRACE_RARE void damage_account::count(const damaged_row& d, event_counts& cou
                  .severity = notice_severity::loss,
                  .text = std::string("a damaged sample was ") +
                          (d.replaced ? "replaced by a copy of another" : "masked") +
-                         ", and further damaged samples are only counted: " + e.what(),
+                         " (further damaged samples are only counted): " + e.what(),
                  .where = e.where()});
   }
 }
@@ -110,7 +110,7 @@ MILLRACE_RARE std::optional<notice> damage_account::summary() const {
                 .text = "damage in this session: " + std::to_string(damaged_) + " damaged samples and " +
                         std::to_string(lost_shards_posted_) + " lost shards; " + std::to_string(replaced()) +
                         " rows were replaced and " + std::to_string(masked()) + " masked, of " +
-                        std::to_string(std::max(rows_, rows))};
+                        std::to_string(std::max(rows_, rows)) + " rows"};
 }
 
 MILLRACE_RARE void damage_account::check(std::uint64_t rows) const {

@@ -19,8 +19,8 @@ namespace detail { namespace quarantine {
 MILLRACE_RARE append_file_options prepared(const std::string& path) {
   if (!path.ends_with(".jsonl") && !path.ends_with(".ndjson"))
     throw setup_error("the name of a quarantine list ends in neither .jsonl nor .ndjson: got '" + printable(path) + "'",
-                      "Use a name such as \"quarantine-0.jsonl\": keys_from() reads other files as plain lists of "
-                      "keys");
+                      "Use a name such as \"quarantine-0.jsonl\": keys_from() recognizes the format of the "
+                      "list by this ending");
   if (const std::size_t slash = path.rfind('/'); slash != std::string::npos && slash > 0)
     create_folders(path.substr(0, slash));
   return {.path = path};

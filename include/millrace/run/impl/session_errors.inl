@@ -23,8 +23,8 @@ MILLRACE_RARE session_options checked(session_options o) {
                       "Omit first_epoch to continue at the resume point");
   if (o.executor) {
     if (o.threads == 0U)
-      throw setup_error("session_options::threads is invalid with an executor: got 0, which runs everything inside "
-                        "next(), expected at least 1",
+      throw setup_error("session_options::threads is invalid with an executor: got 0, which runs all work on your "
+                        "thread, expected at least 1",
                         "Leave out session_options::threads or session_options::executor");
     const unsigned most = o.executor->concurrency();
     if (most == 0)

@@ -241,7 +241,7 @@ TEST_CASE("rows of one dimension are mixed by mixup, and not cut") {
                                        mr::batch<&sound::samples, &sound::label>({.size = 1}) |
                                        mr::mixup<&sound::samples, &sound::label>(),
                                    quiet(0)),
-                       doctest::Contains("no row of a batch has a partner to mix with: got rows at a distance of "
+                       doctest::Contains("no row of a batch has a partner to mix with: got a stride of "
                                          "1, expected less than the 1 rows"), mr::setup_error);
 }
 

@@ -230,7 +230,7 @@ TEST_CASE("a resume point of another run is refused by name") {
   options.resume = mr::to_text(elsewhere);
   CHECK_THROWS_WITH_AS(run_flow(flow({}), options), doctest::Contains("does not have"), mr::data_error);
   options.resume = position.substr(0, position.size() / 2);
-  CHECK_THROWS_WITH_AS(run_flow(flow({}), options), doctest::Contains("not a resume point"), mr::data_error);
+  CHECK_THROWS_WITH_AS(run_flow(flow({}), options), doctest::Contains("the resume text is not valid"), mr::data_error);
 }
 
 TEST_CASE("resumed, a loop over one epoch ends at its boundary") {

@@ -331,8 +331,9 @@ TEST_CASE("contradicting options are refused at the start, by name") {
                                  "expected at least one for each");
   options.world = {.rank = 0, .size = 2};
   options.lanes = 3;
-  refused({50, 50, 50}, options, "the 3 lanes are not divisible by 2 ranks: session_options::lanes requests 3, and the "
-                                 "source has 3 shards");
+  refused({50, 50, 50}, options, "the 3 lanes are not divisible by 2 ranks: without an index, the number "
+                                 "of lanes is the largest divisor of session_options::lanes = 3 that is at most the "
+                                 "number of shards, 3");
   options.lanes = 48;
   options.world = {.rank = 2, .size = 2};
   refused({50, 50}, options, "the world is invalid: got rank 2 of 2");

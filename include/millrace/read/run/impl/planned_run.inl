@@ -7,7 +7,7 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 MILLRACE_INLINE error_location planned_run::locate(std::uint64_t /*epoch*/, std::uint64_t /*at*/) const {
   throw setup_error("locate() needs a source with an index: this session streams its samples",
-                    "Read the shard and the key in the error message or in the quarantine list");
+                    "The error message and the quarantine list contain the shard and the key of the sample");
 }
 
 MILLRACE_INLINE shuffle_statistics planned_run::shuffle_quality() const {

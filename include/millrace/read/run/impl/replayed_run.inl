@@ -119,8 +119,8 @@ MILLRACE_RARE std::vector<notice> replayed_run::notices() const {
   const auto digits = [](std::uint32_t times) { return hex(times, 8); };
   all.push_back({.kind = notice_kind::data,
                  .severity = notice_severity::warning,
-                 .text = "the modification times of the source's files have changed: got " + digits(options_.times) +
-                         ", expected " + digits(resumed_times_) +
+                 .text = "the modification times of the source's files have changed: got the digest " +
+                         digits(options_.times) + ", expected " + digits(resumed_times_) +
                          " (from the resume point). Check that no sample was changed, because without an index a "
                          "change is not detected."});
   return all;
@@ -148,14 +148,16 @@ MILLRACE_RARE replayed_run::options replayed_run::checked(options o) {
                           " ranks has in one pass",
                       "Set session_options::epoch_batches, or use shards() over plain tars, with an index");
   if (r.size > 1 && o.takes)
-    throw setup_error("take() counts from the beginning of each pass, but without an index the ranks begin "
-                      "their passes at different steps",
+    throw setup_error("take() does not support several ranks without an index: it counts from the beginning of each "
+                      "pass, and the ranks begin their passes at different steps",
                       "Omit take(), or run one rank");
   const std::size_t lanes = lanes_of(o);
   if (lanes % r.size != 0)
     throw setup_error("the " + std::to_string(lanes) + " lanes are not divisible by " + std::to_string(r.size) +
-                          " ranks: session_options::lanes requests " + std::to_string(o.max_lanes) +
-                          ", and the source has " + std::to_string(o.order.shards) + " shards",
+                          " ranks: without an index, the number of lanes is the largest divisor of "
+                          "session_options::lanes = " +
+                          std::to_string(o.max_lanes) + " that is at most the number of shards, " +
+                          std::to_string(o.order.shards),
                       "Omit session_options::lanes, or choose a number of ranks that divides the number of lanes");
   return o;
 }
@@ -203,9 +205,8 @@ MILLRACE_RARE position replayed_run::start_of_run() {
     throw setup_error(
         std::string(o.epoch_batches > 0 ? "with session_options::epoch_batches, a run over a source without an index"
                                         : "a run over this source and these stages") +
-            " can start in a later epoch only by reading all earlier epochs: got "
-            "session_options::first_epoch = " +
-            std::to_string(o.first_epoch) + ", expected 0",
+            " cannot skip earlier epochs: got session_options::first_epoch = " + std::to_string(o.first_epoch) +
+            ", expected 0",
         "Use a source with an index, or start with epoch 0");
   if (!resumed) return now;
   if (o.grown && resumed->data_set != now.data_set)
@@ -225,8 +226,8 @@ MILLRACE_RARE position replayed_run::start_of_run() {
   const bool fits = from_ == replay_start::sample ||
                     (r.ordinal == 0 && r.shard == 0 && (from_ == replay_start::pass || r.pass == 0));
   if (!fits)
-    throw setup_error("the resume point belongs to a flow with different stages: this flow buffers items, and can only "
-                      "start at the beginning of a pass",
+    throw setup_error("the resume point belongs to a flow with different stages: a stage of this flow buffers items, "
+                      "and can only start at the beginning of a pass",
                       "Resume with the flow that wrote the resume point");
   if (o.epoch_batches > 0 ? from.step >= end_step(o) : from.epoch >= o.epochs)
     throw setup_error("the run is over: its resume point is the end of epoch " + std::to_string(from.epoch) + " of " +
