@@ -68,7 +68,7 @@ class current_context {
 void enter_context(const gpu_context& gpu);
 
 /// A default stream belongs to the current context of the calling thread. Throws setup_error if `stream` is a default
-/// stream, and the current context is on the GPU of `gpu`, but is not the context in `gpu`.
+/// stream, and the current context is not gpu.handle but another context of the same GPU.
 void check_default_stream(cudaStream_t stream, const gpu_context& gpu);
 
 /// Returns the current device of the calling thread.

@@ -53,8 +53,8 @@ struct padded_axis {
   std::int64_t rendered_begin = 0, rendered_end = 0;   ///< range of the image's pixels that the padded image shows
 
   std::int64_t size() const noexcept { return end - begin; }
-  /// Returns whether the padded image shows each rendered pixel at the pixel's own position. A crop may remove this
-  /// position. Then only padding that repeats or mirrors the image may still show the pixel.
+  /// Returns whether the padded image shows each pixel from rendered_begin to rendered_end at its original position.
+  /// This is false if a crop removes the position of a pixel, and the padding shows a copy of the pixel.
   bool contains_rendered() const noexcept {
     return rendered_begin == (begin > 0 ? begin : 0) && rendered_end == (end < count ? end : count);
   }

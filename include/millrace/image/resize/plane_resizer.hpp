@@ -3,7 +3,7 @@
 //   mr::detail::plane_resizer r;                                             // reused for all images
 //   r.start({.plan = {.rows = y, .columns = x}, .target = {.data = row, .cold = true}});
 //   r.render(planes);                     // `planes` must contain resize_source_box(plan, image); see resize_plan.hpp
-//   // or, instead of render(), rows of RGBX, from row r.rows().source_begin() on:
+//   // Instead of render(), you can pass rows of RGBX. The first one is row r.rows().source_begin() of the image:
 //   r.set_source(left, width);
 //   while (r.wants_rows()) { fill(r.next_row()); r.commit_row(); }
 //

@@ -11,9 +11,9 @@
 // - Walk: visits the stages from the training step back to the source. The first stage that starves for less than 5 %
 //   of its time limits the run. If there is none, reading limits the run.
 //
-// If the methods select different stages, `agree` is false. Then the limits decide, with one exception. The walk
-// decides if the speed is below 85 % of the lowest limit, and the walk's stage starves or blocks for less than 5 % of
-// its time.
+// If the methods select different stages, `agree` is false, and the verdict is the stage of the limits. Exception: it
+// is the stage of the walk if the speed is below 85 % of the lowest limit, and this stage starves or blocks for less
+// than 5 % of its time.
 //
 // In addition to the limiting stage, a verdict states one of these conditions if it applies:
 // - Balanced: the two lowest limits differ by less than 10 %. Raising only one of these limits gains less than 10 %.
@@ -23,7 +23,8 @@
 // - Page cache: reads are the limit, and less than 5 % of the bytes were read from storage.
 // - Bandwidth: reads are the limit, and reach 85 % of the ceiling (the maximum speed of the storage). If the ceiling is
 //   unknown: reads are the limit, and concurrent reads slow each other down by a quarter or more (read_levels.hpp).
-// - Latency: reads are the limit, and the measurements show that the rule for bandwidth does not apply.
+// - Latency: reads are the limit, the ceiling or the slowdown was measured, and the rule for bandwidth does not apply.
+//   If neither was measured, the cause is unknown.
 //
 // Errors: the result is bound_by::unknown if fewer than 5 batches, or no training step, were measured.
 // Threads: the function is pure; any thread may call it.
@@ -80,7 +81,9 @@ struct verdict {
   flow_limits limits{};
   std::vector<std::string> evidence{};
   std::string advice{};
-  std::optional<feeder_gain> feeders{};   ///< set if the workers are the limit, and the cost of receiving rows is known
+  /// The gain if other machines compute rows (feeders). Set if the workers are the limit, and the time that the trainer
+  /// needs to receive rows was measured.
+  std::optional<feeder_gain> feeders{};
 
   /// Returns the kind of the limit as text, such as "CPU-bound".
   std::string name() const;

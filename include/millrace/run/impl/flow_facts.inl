@@ -16,8 +16,8 @@ MILLRACE_RARE void check_session_flow(const flow_facts& f) {
                       "got batch({.pad_last = true}), expected batch({.pad_last = false})",
                       "Omit pad_last, or bucket()");
   if (f.has_index && !f.one_row_per_sample)
-    throw setup_error("a source with an index needs one row for each sample, but the flow has expand, filter, pack, "
-                      "take, bucket, or a shuffle that is not directly after the source",
+    throw setup_error("a flow from a source with an index needs one row for each sample, but this flow has expand, "
+                      "filter, pack, take, bucket, or a shuffle that is not directly after the source",
                       "Omit that stage, or use a source without an index");
 }
 

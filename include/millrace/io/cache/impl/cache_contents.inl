@@ -18,7 +18,7 @@ MILLRACE_INLINE cache_contents contents_of_cache(const std::string& folder, bool
   struct ::stat status{};
   if (::lstat(root.c_str(), &status) != 0 || !S_ISDIR(status.st_mode))
     throw setup_error("'" + printable(folder) + "' does not contain a cache of this user",
-                      "Pass the folder that cache_options::folder names");
+                      "Pass the same folder as in cache_options::folder");
   cache_contents contents;
   std::map<std::pair<std::string, std::string>, cache_contents_file> files;
   for (const detail::cache_entry& entry : detail::list_cache(root)) {

@@ -90,8 +90,8 @@ MILLRACE_INLINE void check_raw_array(const bytes& field) {
   throw_no_array(
       field,
       "does not contain raw numbers: got " + std::string(name_of(kind)) + ", expected a .npy file or raw numbers",
-      is_textual(kind) ? "Read the field with integer(), real() or text()"
-                       : "Save the array with numpy.save(), or copy numbers from bytes::data() yourself");
+      is_textual(kind) ? "Read the field with as<T>() or text()"
+                       : "Write the field with numpy.save(), or read its bytes through bytes::data()");
 }
 
 /// Returns the layout of a field without NumPy's magic bytes.
