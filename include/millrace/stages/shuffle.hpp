@@ -10,7 +10,8 @@
 // time. In the first epoch, a complete window is buffered before the first batch, to find out whether the window covers
 // the epoch. If the memory budget is too small for a complete window, delivery begins earlier. If shuffle does not
 // directly follow a source, it buffers up to `window` items, and delivers them in the order of their sort keys.
-// Errors: setup_error at the end of an epoch, if the window covers the epoch but does not fit into the memory budget.
+// Errors: if the window has at least as many samples as the epoch, but does not fit into the memory budget, the order
+// was not a uniform permutation. Then the end of the epoch is a setup_error.
 #pragma once
 
 #include <millrace/base/version.hpp>

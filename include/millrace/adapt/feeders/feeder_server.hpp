@@ -6,8 +6,8 @@
 //   server.drain();                                      // completes the requests in progress, and refuses others
 //
 // libmicrohttpd has a thread for each connection. The thread waits until the workers have computed the rows of its
-// request, and then sends these rows. If `max_requests` requests are in progress, the server accepts a new request only
-// from a rank that has less than its share in progress: `max_requests` divided by the number of ranks with requests.
+// request, and then sends these rows. The share of a rank is `max_requests` divided by the number of ranks with
+// requests. If `max_requests` requests are in progress, only a rank below its share may send a new request.
 // Memory: 4 MiB for each request, or the size of a row if that is larger; 16 KiB for each connection.
 // Errors: setup_error for options that are not valid; io_error if the server cannot listen or read a file.
 // Threads: one thread calls close_slow() and drain(). Lifetime: the row_maker must outlive the server.
@@ -147,7 +147,7 @@ class feeder_server {
                                MHD_OPTION_NOTIFY_CONNECTION, &on_connection, this, MHD_OPTION_NOTIFY_COMPLETED, &on_end,
                                this, MHD_OPTION_UNESCAPE_CALLBACK, &keep_escapes, nullptr, MHD_OPTION_CONNECTION_LIMIT,
                                connections, MHD_OPTION_PER_IP_CONNECTION_LIMIT,
-                               connections - connections / 4,   // limit for one IP address, used by a machine's ranks
+                               connections - connections / 4,   // for one IP address: all ranks of a machine
                                MHD_OPTION_CONNECTION_MEMORY_LIMIT, std::size_t{16} << 10, MHD_OPTION_CONNECTION_TIMEOUT,
                                static_cast<unsigned>(o.patience.count()), MHD_OPTION_STRICT_FOR_CLIENT, 1,
                                MHD_OPTION_ARRAY, secure ? tls : tls + 3, MHD_OPTION_END);

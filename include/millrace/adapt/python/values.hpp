@@ -62,7 +62,8 @@ struct argument {
 
 /// Sets the TypeError for an argument with a wrong type. Returns false.
 bool wrong_type(PyObject* from, const argument& of, const char* expected);
-/// Reads an integer, and stores its value in `bits`. Allowed values are `min` to `max`. A negative value is stored modulo 2^64.
+/// Reads an integer, and stores its value in `bits`. Allowed values are `min` to `max`. A negative value is stored
+/// modulo 2^64.
 bool read_integer(PyObject* from, unsigned long long& bits, long long min, unsigned long long max, const argument& of);
 /// Returns a list of the elements of `from`. On failure, sets the TypeError and returns null.
 reference list_of(PyObject* from, const argument& of);

@@ -124,7 +124,7 @@ MILLRACE_INLINE void batch_lease::also_used_on(stream_view stream) {
   checked("also_used_on()");
   if (stream_count_ == streams_.size())
     throw setup_error("a batch is used on more than " + std::to_string(streams_.size()) + " streams",
-                      "Let one stream wait for the others, and pass only that stream");
+                      "Let one stream wait for the others, and pass only that stream to also_used_on()");
   from_->used_on(meta_.slot, stream);
   streams_[stream_count_++] = stream;
 }

@@ -274,8 +274,9 @@ inline photometric_op torchvision_op(const torchvision_magnitudes& space, augmen
 // A level is a number from 0 to 10. The parameters do not depend on the compiler.
 // Errors: none. Threads: any thread; do not share an rng between threads.
 
-/// The number of bits that posterize retains at level 0 and at level 10.
-enum class timm_bits : std::uint8_t { from_none, from_four, to_four };   ///< 0 and 4 bits; 4 and 8; 4 and 0
+/// The number of bits that posterize retains: at level 0, and at level 10. from_none: 0, and 4. from_four: 4, and 8.
+/// to_four: 4, and 0.
+enum class timm_bits : std::uint8_t { from_none, from_four, to_four };
 
 struct timm_levels {
   double width = 0, height = 0;   ///< size of the image

@@ -21,10 +21,10 @@
 // `static constexpr std::size_t together`, and
 // `static void render_together(std::span<const T* const>, std::span<const std::span<element>>, scratch&)`.
 // A call renders 2 to `together` rows. The bits of a row must not depend on the other rows.
-// A type that renders several columns of a row together faster than separately has `using group` and `join(group&,
-// std::span<element>) const`. A group has clear() and render(scratch&). The scratch memory contains one object of each
-// group type. The values of up to columns::together rows, from all columns with the same group type, join the group.
-// Then the group renders all of these values.
+// A type whose values are rendered faster together, in several columns and rows, has `using group` and `join(group&,
+// std::span<element>) const`. join() only adds the value and its destination to the group. A group has clear() and
+// render(scratch&), which renders all added values. The scratch memory contains one object of each group type. The
+// values of up to columns::together rows, from all columns with the same group type, join the group.
 // Shapes: the first item of a run fixes the shapes of all columns. column_places.hpp describes the slot.
 // Errors: data_error if a later item has another shape; the message contains both shapes.
 #pragma once
@@ -79,7 +79,7 @@ class columns : public column_places<member_type<Members>...> {
   /// Throws data_error if the shape or the ragged_options of a column differ from those in the first item.
   void check_shapes(const item& one) const { (check<Members>(one), ...); }
 
-  /// The places of the rows of one batch, for each column of lists.
+  /// For each column of lists, the offsets of the rows of one batch. They differ between batches.
   using batch_lists = std::array<list_places, sizeof...(Members)>;
   /// Creates the places of the rows of a batch. Call fix_shapes() first.
   owner<batch_lists> new_lists() const { return owner<batch_lists>(new batch_lists{{places_of_lists<Members>()...}}); }

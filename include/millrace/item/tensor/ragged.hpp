@@ -96,7 +96,8 @@ class ragged {
     fit();
   }
   /// Creates a row from a tensor, whose first dimension varies. Throws the errors of the constructor above.
-  template <detail::tensor_element Same>   // a template, because batch(), and not ragged<T>, reports an invalid T
+  // A template, so that ragged<T> compiles for an invalid T: the message of batch() is clearer.
+  template <detail::tensor_element Same>
     requires std::same_as<Same, T>
   ragged(const tensor<Same, N>& elements, const ragged_options<T>& o)
       : options_(o), shape_(elements.shape()), data_(elements.span().begin(), elements.span().end()) {

@@ -18,8 +18,8 @@
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 // clang-format off
-/// The number of an event. A jpeg_refusal is the reason why libjpeg decoded a JPEG. The event for the reason with the
-/// value v has the number by_libjpeg + v.
+/// The number of an event. A jpeg_refusal is the reason why the built-in decoder refused a JPEG, which libjpeg then
+/// decoded. The event for the reason with the value v has the number by_libjpeg + v.
 enum class event_name : std::uint8_t {
   own_together, own_alone,              ///< JPEGs decoded by the built-in decoder: several at once; one alone
   smaller,

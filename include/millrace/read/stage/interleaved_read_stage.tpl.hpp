@@ -116,8 +116,8 @@ MILLRACE_RARE std::exception_ptr interleaved_read_stage<Source>::in_rows_of_rank
     std::rethrow_exception(why);
   } catch (late_data_error& late) {
     if (late.suspects() != since) return why;
-    // When the lane `of` delivered its first suspect sample, each other lane had delivered as many samples of this pass
-    // as `of`, or one more, or all of its samples.
+    // `of` is the lane with the error. Lanes deliver in turn. When this lane delivered its first suspect sample, each
+    // other lane had delivered as many samples of this pass, or one more, or had no more samples.
     const std::uint64_t suspects = of.ready.next_row() - late.first_suspect(), row = next_->next_row();
     const std::uint64_t before = of.delivered - std::min(of.delivered, suspects);
     std::uint64_t later = 0;

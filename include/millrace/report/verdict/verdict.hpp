@@ -11,9 +11,9 @@
 // - Walk: visits the stages from the training step back to the source. The first stage that starves for less than 5 %
 //   of its time limits the run. If there is none, reading limits the run.
 //
-// If the methods select different stages, `agree` is false, and the verdict is the stage of the limits. Exception: it
-// is the stage of the walk if the speed is below 85 % of the lowest limit, and this stage starves or blocks for less
-// than 5 % of its time.
+// If the methods select different stages, `agree` is false, and the verdict uses the stage of the limits. There is one
+// exception: the verdict uses the stage of the walk if the speed is below 85 % of the lowest limit. This stage must
+// also starve or block for less than 5 % of its time.
 //
 // In addition to the limiting stage, a verdict states one of these conditions if it applies:
 // - Balanced: the two lowest limits differ by less than 10 %. Raising only one of these limits gains less than 10 %.

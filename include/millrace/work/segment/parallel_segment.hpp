@@ -1,7 +1,7 @@
 // A segment (stages that run together) in the middle of a flow. The segment runs maps, and optionally an expanding
 // stage, on many samples concurrently.
 //
-//   mr::detail::fused_maps<clip> maps;                   // no maps before the stage
+//   mr::detail::fused_maps<clip> maps;                   // empty: the flow has no map() before expand
 //   auto stage = mr::expand(windows_of{.frames = 8});
 //   mr::detail::parallel_segment<decltype(maps), decltype(stage)> middle(
 //       maps, stage, {.max_workers = 8, .workers = &pool, .capacity = 64}, next.entrance());

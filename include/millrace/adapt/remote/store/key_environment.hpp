@@ -5,7 +5,8 @@
 //   env.variable("AWS_REGION");                       // "" if the variable is not set
 //   env.read_file("/var/run/secrets/token");          // nothing if the file cannot be read
 //
-// Errors: exceptions of the functions (the members of type std::function). Threads: any thread, if no thread changes the environment.
+// Errors: exceptions of the functions, which are the members of type std::function. Threads: any thread, if no thread
+// changes the environment.
 #pragma once
 
 #include <millrace/adapt/remote/store/small_http.hpp>

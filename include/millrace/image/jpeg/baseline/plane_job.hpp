@@ -140,8 +140,8 @@ class plane_job {
   [[gnu::noinline]] bool skip_ahead() noexcept {
     const int row = row_ < region_.first_row ? region_.first_row : row_ + (column_ >= region_.end_column ? 1 : 0);
     if (row == region_.end_row) {
-      // A job without packed entries that has not jumped decodes the last requested row to its end. Therefore the job
-      // detects the same damage as in a file without restart markers.
+      // With restart markers, the job could end here, before the end of the row. If it has never jumped, it continues,
+      // so that restart markers do not change which damage is detected.
       if (!has_entries_ && result_.entries == entry_origin::none) return true;
       if (has_entries_) result_.entries = entry_origin::packed;
       finish();

@@ -34,7 +34,7 @@ struct index_head {
   static constexpr std::array<char, 8> expected_mark{'M', 'R', '-', 'I', 'N', 'D', 'E', 'X'};
   static constexpr std::uint32_t expected_order = 0x01020304;
   static constexpr std::uint32_t expected_version = 1, with_entries = 2;
-  // A value of `state` that only files contain: the shard is complete, but has no end marker.
+  // An additional value of `state`, which occurs only in index files: the shard is complete, but has no end marker.
   static constexpr auto complete_without_marker = static_cast<shard_index::shard_state>(3);
 
   std::array<char, 8> mark = expected_mark;

@@ -118,7 +118,8 @@ MILLRACE_INLINE void basic_shard_writer<Files>::finish_shard() {
 template <class Files>
 MILLRACE_INLINE void basic_shard_writer<Files>::check_key(std::string_view key) const {
   const auto refuse = [key](const char* problem) {
-    throw setup_error("the key '" + printable(key) + "' " + problem, "Use another key: readers cannot return this key");
+    throw setup_error("the key '" + printable(key) + "' " + problem,
+                      "Use another key: a program that reads the shard would not find this key");
   };
   if (key.empty() || key.ends_with('/')) refuse("has no basename");
   if (has_control_character(key)) refuse("has a control character");
@@ -132,7 +133,7 @@ template <class Files>
 MILLRACE_INLINE void basic_shard_writer<Files>::sort_fields(std::string_view key, std::span<const named_bytes> fields) {
   const auto refuse = [key](std::string_view field, const char* problem) {
     throw setup_error("the field '" + printable(field) + "' of the key '" + printable(key) + "' " + problem,
-                      "Use another name: readers cannot return this field");
+                      "Rename the field: a program that reads the shard would not find a field of this name");
   };
   if (fields.empty()) throw setup_error("the key '" + printable(key) + "' has no fields", "Write at least one field");
   sorted_.assign(fields.begin(), fields.end());
