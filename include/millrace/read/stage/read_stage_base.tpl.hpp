@@ -64,7 +64,7 @@ MILLRACE_RARE std::exception_ptr read_stage_base<Source>::explain(std::exception
       std::rethrow_exception(why);
     } catch (no_sample_error& none) {
       none.explain("; .having omits samples without " + source_->having().text(),
-                   "Compare .having with the fields that examples/inspect counts. With an index, each rank gets "
+                   "Compare .having with the fields that examples/inspect lists. With an index, each rank gets "
                    "its share of the samples with these fields");
     } catch (...) {}
   }
