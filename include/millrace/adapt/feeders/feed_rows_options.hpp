@@ -32,8 +32,8 @@ struct feed_rows_options {
   std::size_t max_requests = 0;
   /// A time limit from 1 s to one day. After the rows of a request are computed, the client must receive them within
   /// this time. After a connection opens, and after each answer, the client must send a request within twice this time.
-  /// Otherwise, the feeder closes the connection. After SIGTERM, the feeder waits at most this time for the requests in
-  /// progress.
+  /// Otherwise, the feeder closes the connection. It also closes a connection on which no byte arrives or leaves for
+  /// this time. After SIGTERM, the feeder waits at most this time for the requests in progress.
   std::chrono::seconds patience{20};
 };
 
