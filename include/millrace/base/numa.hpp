@@ -22,7 +22,7 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 /// Parses a list in the kernel's format, such as "0-3,8", and returns its numbers in ascending order. The result is
 /// empty if the text is not such a list. Numbers above 4,095 are omitted.
-std::vector<unsigned> numbers_of_list(const std::string& text);
+std::vector<unsigned> numbers_in_sysfs_list(const std::string& text);
 
 /// Returns the NUMA node nearest to a PCI device. The address, such as "0000:81:00.0", may use upper or lower case. The
 /// result is empty if the kernel does not report the node, or if fewer than two nodes have memory.

@@ -114,7 +114,7 @@ TEST_CASE("a single process has all usable resources") {
 using cores = std::vector<unsigned>;
 
 TEST_CASE("numbers are read from the kernel's lists") {
-  const auto numbers = mr::detail::numbers_of_list;
+  const auto numbers = mr::detail::numbers_in_sysfs_list;
   CHECK(numbers("0") == cores{0});
   CHECK(numbers("0-3,8\n") == cores{0, 1, 2, 3, 8});
   CHECK(numbers("0,2-3,64-65\n") == cores{0, 2, 3, 64, 65});
@@ -166,7 +166,7 @@ TEST_CASE("a long list of cores is read completely") {
 
 #if defined(__linux__)
 TEST_CASE("a thread is bound to cores until the end of the scope, the threads that it starts permanently") {
-  const cores all = mr::detail::allowed_cores(mr::detail::numbers_of_list("0-4095"));
+  const cores all = mr::detail::allowed_cores(mr::detail::numbers_in_sysfs_list("0-4095"));
   REQUIRE(!all.empty());
   const cores last{all.back()};
   const auto cores_now = [&] { return mr::detail::allowed_cores(all); };

@@ -125,7 +125,7 @@ TEST_CASE("a runtime that does not report the GPU's address, too") {
 
 #if defined(__linux__)
 TEST_CASE("if the kernel refuses the node, as in containers, a thread on the near cores touches the pages") {
-  const std::vector<unsigned> all = mr::detail::allowed_cores(mr::detail::numbers_of_list("0-4095"));
+  const std::vector<unsigned> all = mr::detail::allowed_cores(mr::detail::numbers_in_sysfs_list("0-4095"));
   for (const unsigned near : {all.front(), all.back()}) {
     fake_cuda::reset();
     fake_sysfs sys;
@@ -186,7 +186,7 @@ TEST_CASE("pages that cannot be pinned are reported too; if nothing can be pinne
 
 #if defined(__linux__)
 TEST_CASE("where registering does not pin memory, as on GH200, CUDA allocates the slots on a near core") {
-  const std::vector<unsigned> all = mr::detail::allowed_cores(mr::detail::numbers_of_list("0-4095"));
+  const std::vector<unsigned> all = mr::detail::allowed_cores(mr::detail::numbers_in_sysfs_list("0-4095"));
   for (const unsigned near : {all.front(), all.back()}) {
     fake_cuda::reset({.host_page_tables = true});
     fake_sysfs sys;
@@ -212,7 +212,7 @@ TEST_CASE("where registering does not pin memory, as on GH200, CUDA allocates th
 }
 
 TEST_CASE("threads stay on the cores near the device on request, and leave them when the session is over") {
-  const std::vector<unsigned> all = mr::detail::allowed_cores(mr::detail::numbers_of_list("0-4095"));
+  const std::vector<unsigned> all = mr::detail::allowed_cores(mr::detail::numbers_in_sysfs_list("0-4095"));
   if (all.size() < 2) {
     MESSAGE("there is one core here");
     return;
@@ -270,7 +270,7 @@ TEST_CASE("threads stay on the cores near the device on request, and leave them 
 }
 
 TEST_CASE("the automatic number of workers counts the cores near the device") {
-  const std::vector<unsigned> all = mr::detail::allowed_cores(mr::detail::numbers_of_list("0-4095"));
+  const std::vector<unsigned> all = mr::detail::allowed_cores(mr::detail::numbers_in_sysfs_list("0-4095"));
   fake_cuda::reset();
   fake_sysfs sys;
   sys.add_node(0, std::to_string(all.front()));

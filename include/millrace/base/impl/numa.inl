@@ -20,7 +20,7 @@ MILLRACE_RARE std::string sysfs_line(const std::string& path) {
   return text;
 }
 
-MILLRACE_RARE std::vector<unsigned> numbers_of_list(const std::string& text) {
+MILLRACE_RARE std::vector<unsigned> numbers_in_sysfs_list(const std::string& text) {
   constexpr unsigned long limit = 4'096;
   std::vector<bool> listed(limit);
   const char* at = text.c_str();
@@ -47,16 +47,17 @@ MILLRACE_RARE std::vector<unsigned> numbers_of_list(const std::string& text) {
 }
 
 MILLRACE_RARE std::optional<unsigned> numa_node_of_pci_device(std::string address, const std::string& sysfs) {
-  const std::vector<unsigned> nodes = numbers_of_list(sysfs_line(sysfs + "/devices/system/node/has_memory"));
+  const std::vector<unsigned> nodes = numbers_in_sysfs_list(sysfs_line(sysfs + "/devices/system/node/has_memory"));
   if (nodes.size() < 2) return {};
   for (char& c : address) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));   // as in sysfs
-  const std::vector<unsigned> node = numbers_of_list(sysfs_line(sysfs + "/bus/pci/devices/" + address + "/numa_node"));
+  const std::vector<unsigned> node = numbers_in_sysfs_list(
+      sysfs_line(sysfs + "/bus/pci/devices/" + address + "/numa_node"));
   if (node.size() != 1 || !std::binary_search(nodes.begin(), nodes.end(), node[0])) return {};   // "-1": unknown
   return node[0];
 }
 
 MILLRACE_RARE std::vector<unsigned> cores_of_numa_node(unsigned node, const std::string& sysfs) {
-  return numbers_of_list(sysfs_line(sysfs + "/devices/system/node/node" + std::to_string(node) + "/cpulist"));
+  return numbers_in_sysfs_list(sysfs_line(sysfs + "/devices/system/node/node" + std::to_string(node) + "/cpulist"));
 }
 
 #if defined(__linux__)

@@ -119,7 +119,7 @@ MILLRACE_RARE owner<worker_executor> new_worker_executor(const session_options& 
   return make_owner<user_executor>(
       user_executor::options{.to = o.executor,
                              .max_tasks = workers,
-                             .process_cores = cores.empty() ? cores : allowed_cores(numbers_of_list("0-4095")),
+                             .process_cores = cores.empty() ? cores : allowed_cores(numbers_in_sysfs_list("0-4095")),
                              .failed = std::move(failed)});
 }
 

@@ -45,7 +45,7 @@ class arena_executor final : public worker_executor {
         small_arena_(static_cast<int>(std::max<std::size_t>(1, o.shared_cores)), 0) {
     arena_.initialize();
     if (o.cores.empty()) return;
-    cores_ = make_shared_object<core_choice>(core_choice{o.cores, allowed_cores(numbers_of_list("0-4095"))});
+    cores_ = make_shared_object<core_choice>(core_choice{o.cores, allowed_cores(numbers_in_sysfs_list("0-4095"))});
   }
 
   /// Returns true, because the stages of a session share these workers.
