@@ -23,6 +23,7 @@ from planting import INCLUDE, TESTS, Broken, Build, folder_for, plant
 
 FAKE_CUDA = TESTS / "cuda" / "fake"
 FAKE_SOURCE = FAKE_CUDA / "fake_cuda.cpp"
+WRAPPED_CALLS = TESTS / "cuda" / "contract" / "wrapped_calls.cpp"
 # Without optimization, clang++ is a third faster than g++.
 BUILD = Build("clang++", ["-O0"], ROOT / "build" / "planted", ("-DMILLRACE_CUDA=1", "-DMILLRACE_FAKE_CUDA=1"),
               (FAKE_CUDA / "include",))
@@ -70,7 +71,8 @@ def main(words):
         report.add("planted", "no bug has such a name")
         return report.close()
     passes = RememberedPasses()
-    runner = [text_of(FAKE_SOURCE)] + [pathlib.Path(script).read_text() for script in (__file__, planting.__file__)]
+    runner = [text_of(source) for source in (FAKE_SOURCE, WRAPPED_CALLS)]
+    runner += [pathlib.Path(script).read_text() for script in (__file__, planting.__file__)]
 
     def key(program, *planted):
         command = [*BUILD.compile_command(TESTS / program, "test.o"), *library_flags("--libs"), *runner,
@@ -83,7 +85,10 @@ def main(words):
         remembered = {}
     else:
         remembered = {what: remark for what, at in keys.items() if (remark := passes.remark(at)) is not None}
-    objects = [] if len(remembered) == len(keys) else BUILD.common_objects([TESTS / "main.cpp", FAKE_SOURCE])
+    objects = [] if len(remembered) == len(keys) else BUILD.common_objects(
+        [TESTS / "main.cpp", FAKE_SOURCE, WRAPPED_CALLS])
+    objects += [f"-Wl,--wrap={name}" for name in re.findall(r"^MILLRACE_COUNTED\(\w+, (\w+)", text_of(WRAPPED_CALLS),
+                                                            re.MULTILINE)]
     red_already = set()
 
     def settle(what):
