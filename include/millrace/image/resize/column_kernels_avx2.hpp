@@ -1,6 +1,6 @@
 // The kernels of column_kernels.hpp with AVX2 or AVX-512: the same sums, 16 or 32 columns at a time.
 //
-//   mr::detail::avx2::columns columns;
+//   mr::detail::avx2::tap_columns columns;
 //   columns.build({.taps = taps, .origin = 100, .flipped = true});
 //   columns.run({.rows = {a, b, c, d}, .out = sums, .stride = 672});
 //

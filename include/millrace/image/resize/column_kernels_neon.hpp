@@ -1,7 +1,7 @@
 // The kernels of column_kernels.hpp with NEON. They compute the same sums, for 8 columns of four rows at a time, and
 // write the outputs in order from left to right.
 //
-//   mr::detail::neon::columns columns;
+//   mr::detail::neon::tap_columns columns;
 //   columns.build({.taps = taps, .origin = 100, .flipped = true});
 //   columns.run({.rows = {a, b, c, d}, .out = sums, .stride = 672});
 //
