@@ -63,8 +63,8 @@ void check_request(std::string_view text) {
   }
   const auto& [path, method, authorization] = lines;
   const mr::detail::feeder_decision ours =
-      mr::detail::decide({.method = method, .path = path, .authorization = authorization},
-                         {.token = token, .hello = "hello\n", .run = run, .max_rows = 64});
+      mr::detail::decide_feed({.method = method, .path = path, .authorization = authorization},
+                              {.token = token, .hello = "hello\n", .run = run, .max_rows = 64});
   const expected_answer expected = slowly(method, path, authorization);
   slow::counters().count(ours.status == 200);
   if (ours.status != expected.status)
